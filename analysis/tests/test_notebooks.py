@@ -335,8 +335,8 @@ def test_zeroing(place: Place) -> None:
     assert last[:3] == [calls, 33550312, 1]
     assert last[3] * calls * MIB == pytest.approx(33550312 * (calls - 2), abs=MIB)
     assert first[:3] == [calls, 33550313, calls] and first[3] < 0.01
+    # What dominates the others, which take a few ms, their start among them, is by chance: nothing is cleared there.
     assert figures["dominant"][0] == figures["dominant"][2] == "zeroing"
-    assert "zeroing" not in (figures["dominant"][1], figures["dominant"][3])
     assert figures["twice"] == pytest.approx(TEN, rel=0.05)
     assert figures["never"] == [pytest.approx(TEN, rel=0.01), pytest.approx(calls * 100 * MIB, rel=0.01)]
     # Casebook 3: the buffers, the line of Python that asks for them, and cffi below it.

@@ -3,17 +3,20 @@
 
 Each few seconds what the watch, the process that answers HTTP, and top have in memory and open is noted; of each
 recording's own process the most. At the end: the slope of memory after the first five minutes (or the first third),
-descriptors, BPF objects that are left, losses, gaps. Exit status 0: flat, whole, and nothing lost.
-MEMTOLL: the binary (default: .output/memtoll). Redis is loaded, too, where it is installed.
+descriptors, BPF objects that are left, losses, gaps, and how fast the servers were before, meanwhile and after. Exit
+status 0: flat, whole, and nothing lost.
+MEMTOLL: the binary (default: .output/memtoll). Redis and MariaDB are loaded and watched where they are installed.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import socket
 import sqlite3
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -26,7 +29,7 @@ from typing import Final
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from harness import MEMTOLL, MIB, bpf_objects, end, environment, spawn, workload
+from harness import MEMTOLL, MIB, bpf_objects, end, environment, spawn, wait_until, workload
 
 LOOK_S: Final = 5
 SETTLE_S: Final = 300
@@ -35,6 +38,10 @@ SLOPE_MOST: Final = 1 * MIB  # an hour
 # A few pages more or less are no slope: of ten minutes they would be one of megabytes an hour.
 NOISE: Final = MIB // 4
 CHURN: Final = "mtsoak"
+BARE_S: Final = 60
+GENTLY: Final = ("nice", "-n", "19")
+# The watch's own limit, and as much for what its processes take of the machine.
+SLOWER: Final = 0.04
 # What the budget left unwatched, at most, and code that had been mapped a moment before: no record was lost.
 BOUNDS: Final = ("maps_unwatched", "unwind_mapping")
 
@@ -102,21 +109,111 @@ def churn(program: Path, over: threading.Event) -> None:
         process.wait(timeout=60)
 
 
-def redis(stack: ExitStack, place: Path) -> bool:
-    server, load = shutil.which("redis-server"), shutil.which("redis-benchmark")
-    if not server or not load:
-        return False
-    path = str(place / "redis")
-    options = ["--port", "0", "--unixsocket", path, "--save", "", "--appendonly", "no", "--maxmemory", "64mb"]
-    stack.callback(end, spawn([server, *options, "--maxmemory-policy", "allkeys-lru"], stdout=subprocess.DEVNULL))
-    for _ in range(100):
+class Redis:
+    """Loaded by its own benchmark; its count of commands is the witness of what it gets done."""
+
+    name: Final = "redis-server"
+
+    def __init__(self, stack: ExitStack, place: Path, server: str, load: str) -> None:
+        self.path = str(place / "redis")
+        words = [server, "--port", "0", "--unixsocket", self.path, "--save", "", "--appendonly", "no"]
+        words += ["--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru"]
+        stack.callback(end, spawn(words, stdout=subprocess.DEVNULL))
+        wait_until(lambda: self.done() is not None, "Redis")
+        words = [*GENTLY, load, "-s", self.path, "-t", "set,get", "-c", "2", "-d", "4096", "-r", "20000", "-l", "-q"]
+        stack.callback(end, spawn(words, stdout=subprocess.DEVNULL))
+
+    def done(self) -> int | None:
         with suppress(OSError), socket.socket(socket.AF_UNIX) as client:
-            client.connect(path)
-            break
-        time.sleep(0.1)
-    words = ["nice", "-n", "19", load, "-s", path, "-t", "set,get", "-c", "2", "-d", "4096", "-r", "20000", "-l", "-q"]
-    stack.callback(end, spawn(words, stdout=subprocess.DEVNULL))
-    return True
+            client.settimeout(LOOK_S)
+            client.connect(self.path)
+            client.sendall(b"INFO stats\r\n")
+            found = re.search(rb"total_commands_processed:(\d+)", client.recv(65536))
+            return int(found[1]) if found else None
+        return None
+
+
+class MariaDB:
+    """Loaded by a client that reads ranges and changes rows; the witness counts the answers that it had."""
+
+    name: Final = "mariadbd"
+    ROWS: Final = 200_003
+
+    def __init__(self, stack: ExitStack, place: Path, server: str, client: str, install: str) -> None:
+        data, path = place / "database", place / "mariadb"
+        plain = {"check": True, "capture_output": True, "timeout": 300}
+        subprocess.run([install, "--no-defaults", "--user=root", f"--datadir={data}"], **plain)
+        options = ["--skip-networking", "--innodb-buffer-pool-size=16M", "--innodb-flush-log-at-trx-commit=0"]
+        words = [server, "--no-defaults", "--user=root", f"--datadir={data}", f"--socket={path}", *options]
+        stack.callback(end, spawn(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        words = [client, "--no-defaults", "-N", "-S", str(path), "-u", "root", "--unbuffered"]
+        wait_until(lambda: not subprocess.run([*words, "-e", "SELECT 1"], capture_output=True).returncode, "MariaDB")
+        fill = (
+            "CREATE DATABASE soak; CREATE TABLE soak.t (id INT PRIMARY KEY, v CHAR(100));"
+            f" INSERT INTO soak.t SELECT seq, REPEAT('x', 100) FROM seq_1_to_{self.ROWS};"
+        )
+        subprocess.run([*words, "-e", fill], **plain)
+        self.answers = 0
+        self.client = spawn([*GENTLY, *words, "soak"], stdin=subprocess.PIPE, stderr=None)
+        stack.callback(end, self.client)
+        threading.Thread(target=self._load, daemon=True).start()
+
+    def _load(self) -> None:
+        asked, answers = self.client.stdin, self.client.stdout
+        assert asked and answers
+        # Until the client is ended.
+        with suppress(OSError, ValueError):
+            while True:
+                first = 1 + 7919 * self.answers % self.ROWS
+                asked.write(f"UPDATE t SET v = REPEAT('y', 100) WHERE id = {first};\n")
+                asked.write(f"SELECT COUNT(v) FROM t WHERE id BETWEEN {first} AND {first + 997};\n")
+                asked.flush()
+                if not answers.readline():
+                    break
+                self.answers += 1
+
+    def done(self) -> int:
+        return self.answers
+
+
+def servers(stack: ExitStack, place: Path) -> list[Redis | MariaDB]:
+    """Those that are installed."""
+    found: list[Redis | MariaDB] = []
+    if (server := shutil.which("redis-server")) and (load := shutil.which("redis-benchmark")):
+        found.append(Redis(stack, place, server, load))
+    names = ("mariadbd", "mariadb", "mariadb-install-db")
+    tools = [shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin") for name in names]
+    if all(tools):
+        found.append(MariaDB(stack, place, *(str(tool) for tool in tools)))
+    return found
+
+
+@dataclass
+class Pace:
+    """What a server got done, by phase: rates between two looks."""
+
+    server: Redis | MariaDB
+    rates: dict[str, list[float]] = field(default_factory=dict)
+    last: tuple[str, float, int] | None = None
+
+    def look(self, phase: str) -> None:
+        done = self.server.done()
+        now = time.monotonic()
+        if self.last and done is not None and self.last[0] == phase:
+            self.rates.setdefault(phase, []).append((done - self.last[2]) / (now - self.last[1]))
+        self.last = (phase, now, done) if done is not None else None
+
+    def judge(self) -> list[str]:
+        """Against before and after: what these two differ by is the machine's."""
+        if any(phase not in self.rates for phase in ("before", "during", "after")):
+            return [f"{self.server.name}: nothing to compare its speed with"]
+        before, during, after = (statistics.median(self.rates[phase]) for phase in ("before", "during", "after"))
+        bare, spread = (before + after) / 2, abs(before - after) / max(before, after)
+        print(
+            f"{self.server.name}: {before:.0f} a second before, {during:.0f} while it was watched,"
+            f" {after:.0f} after: {during / bare:.3f} of it"
+        )
+        return [f"{self.server.name} is slower by more than {SLOWER:.0%}"] if during < bare * (1 - SLOWER - spread) else []
 
 
 @dataclass
@@ -193,6 +290,14 @@ def judge(looks: Looks, metrics: Path, directory: Path, settled_s: float) -> lis
     return wrong
 
 
+def look_at_paces(paces: list[Pace], phase: str, seconds: float) -> None:
+    began = time.monotonic()
+    while time.monotonic() - began < seconds:
+        for pace in paces:
+            pace.look(phase)
+        time.sleep(LOOK_S)
+
+
 def soak(hours: float) -> list[str]:
     seconds = 3600 * hours
     settled_s = min(SETTLE_S, seconds / 3)
@@ -205,10 +310,13 @@ def soak(hours: float) -> list[str]:
         stack.callback(churning.join)
         stack.callback(over.set)
         churning.start()
-        has_redis = redis(stack, place)
+        paces = [Pace(server) for server in servers(stack, place)]
+        look_at_paces(paces, "before", min(BARE_S, seconds / 5))
         words: list[str | Path] = [MEMTOLL, "watch", "-n", CHURN, "-o", directory, "--metrics", metrics, "-I", "5s"]
         words += ["--rotate", "1m", "--keep", "64M", "--listen", f"unix:{place}/http"]
-        watch = spawn([*words, *(["-n", "redis-server"] if has_redis else [])], stderr=None, stdout=None)
+        for pace in paces:
+            words += ["-n", pace.server.name]
+        watch = spawn(words, stderr=None, stdout=None)
         stack.callback(end, watch)
         words = [MEMTOLL, "top", "--all", "--batch", "-I", "5s"]
         top = spawn(words, stdout=subprocess.DEVNULL, stderr=None)
@@ -220,15 +328,21 @@ def soak(hours: float) -> list[str]:
                 looks.top = None
                 print("top has ended", top.returncode)
             looks.look(at)
+            for pace in paces:
+                pace.look("during")
             time.sleep(LOOK_S)
         print(f"watch: {processor_s(watch.pid) / seconds:.3f} of a processor")
         watch.send_signal(signal.SIGTERM)
         assert watch.wait(timeout=120) == 0
+        end(top)
+        look_at_paces(paces, "after", min(BARE_S, seconds / 5))
         wrong = judge(looks, metrics, directory, settled_s)
         kept = sum(path.stat().st_blocks * 512 for path in directory.iterdir())
         print(f"kept: {len(list(directory.glob('*.memtoll')))} recordings, {kept / MIB:.1f} MiB")
         if kept > 64 * MIB:
             wrong.append("more is kept than --keep says")
+        for pace in paces:
+            wrong += pace.judge()
         return wrong + ([] if looks.top else ["top has ended"])
 
 
