@@ -26,6 +26,7 @@ from ..errors import Error
 from ..opening import Progress, understanding
 from . import folded, perfetto, pprof, tables
 from .about import About, about
+from .samples import OWNERS
 from .schema import arrow_schema, csv_metadata, ndjson_schema
 from .writing import STDOUT, Exists, new_directory, new_file, new_output, permissions
 
@@ -135,8 +136,8 @@ def export(
             raise BadExport(f"format {name} knows no {option}; these do: {having}")
     if toll is not None and toll not in frame_list.TOLLS:
         raise BadExport(f"there is no toll {toll!r}; there are {', '.join(frame_list.TOLLS)}")
-    if owner is not None and owner not in pprof.OWNERS:
-        raise BadExport(f"there is no owner {owner!r}; there are {', '.join(pprof.OWNERS)}")
+    if owner is not None and owner not in OWNERS:
+        raise BadExport(f"there is no owner {owner!r}; there are {', '.join(OWNERS)}")
     chosen = _frames(frames)
     if name in ("csv", "parquet") and len(chosen) > 1:
         if str(destination) == STDOUT:
@@ -149,7 +150,7 @@ def export(
         _export_directory(rec, name, chosen, destination, force, progress)
         return
     write: dict[str, Callable[[About, Path], None]] = {
-        "pprof": lambda facts, file: pprof.write(rec, facts, file, owner or pprof.OWNERS[0], toll),
+        "pprof": lambda facts, file: pprof.write(rec, facts, file, owner or OWNERS[0], toll),
         "folded": lambda facts, file: folded.write(rec, facts, file, toll),
         "perfetto": lambda facts, file: perfetto.write(rec, facts, file, progress),
         "parquet": lambda facts, file: tables.write_parquet(rec, facts, chosen[0], file, progress),

@@ -17,18 +17,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from .about import About
 from .profile_proto import profile_class
+from .samples import MODULE_BITS, PAGE, UNKNOWN, Place, samples
 
 if TYPE_CHECKING:
     from ..recording import Recording
 
-OWNERS: Final = ("allocated", "touched")
 SAMPLE_TYPES: Final = (("time", "nanoseconds"), ("bytes", "bytes"), ("count", "count"))
-# Room for each module's addresses; the first range begins above 0, which stands for none.
-MODULE_BITS: Final = 40
-PAGE: Final = 4096
-UNKNOWN: Final = "[unknown]"
-
-Line = tuple[str, str, int]
 
 
 @dataclass
@@ -38,7 +32,7 @@ class Builder:
     profile: Any
     strings: dict[str, int] = field(default_factory=dict)
     functions: dict[tuple[str, str], int] = field(default_factory=dict)
-    locations: dict[tuple[str, int, tuple[Line, ...]], int] = field(default_factory=dict)
+    locations: dict[Place, int] = field(default_factory=dict)
     mappings: dict[tuple[str, str], Any] = field(default_factory=dict)
 
     def text(self, text: str) -> int:
@@ -78,45 +72,22 @@ class Builder:
         mapping.memory_limit = max(mapping.memory_limit, limit)
         return mapping
 
-    def location(self, module: str, build_id: str, offset: int, lines: tuple[Line, ...]) -> int:
-        """A place in the code with its functions, innermost first."""
-        key = (f"{module}\0{build_id}", offset, lines)
-        if key not in self.locations:
-            self.locations[key] = len(self.locations) + 1
-            location = self.profile.location.add(id=self.locations[key])
-            if module:
-                offset &= (1 << MODULE_BITS) - 1
-                mapping = self.mapping(module, build_id, offset)
+    def location(self, place: Place) -> int:
+        if place not in self.locations:
+            self.locations[place] = len(self.locations) + 1
+            location = self.profile.location.add(id=self.locations[place])
+            if place.module:
+                offset = place.offset & (1 << MODULE_BITS) - 1
+                mapping = self.mapping(place.module, place.build_id, offset)
                 location.mapping_id = mapping.id
                 location.address = mapping.memory_start + offset
-                mapping.has_functions &= all(name for name, _, _ in lines)
-                mapping.has_filenames &= all(file for _, file, _ in lines)
-                mapping.has_line_numbers &= all(line for _, _, line in lines)
-            for name, file, line in lines:
-                if name or not module:
+                mapping.has_functions &= all(name for name, _, _ in place.lines)
+                mapping.has_filenames &= all(file for _, file, _ in place.lines)
+                mapping.has_line_numbers &= all(line for _, _, line in place.lines)
+            for name, file, line in place.lines:
+                if name or not place.module:
                     location.line.add(function_id=self.function(name or UNKNOWN, file), line=line)
-        return self.locations[key]
-
-
-def _stacks(rec: Recording, builder: Builder) -> dict[int, list[int]]:
-    """Locations of every stack by its id, leaf first."""
-    table = rec.query(
-        "SELECT s.stack_id, s.inlined, f.function, f.module, f.file, f.line, f.build_id, f.module_offset"
-        " FROM main.stack_frame s JOIN main.frame f ON f.frame_id = s.frame_id ORDER BY s.stack_id, s.depth"
-    )
-    stacks: dict[int, list[int]] = {}
-    lines: list[Line] = []
-    rows = list(zip(*(table[name].tolist() for name in table.columns)))
-    for row, after in zip(rows, [*rows[1:], None]):
-        stack_id, inlined, function, module, file, line, build_id, offset = row
-        lines.append((str(function), str(file), int(line)))
-        # Inlined functions come before the one they are in, which has the address.
-        if inlined and after is not None and after[0] == stack_id:
-            continue
-        place = builder.location(str(module), str(build_id), int(offset), tuple(lines))
-        stacks.setdefault(int(stack_id), []).append(place)
-        lines = []
-    return stacks
+        return self.locations[place]
 
 
 def profile(rec: Recording, about: About, owner: str, toll: str | None) -> Any:
@@ -138,17 +109,10 @@ def profile(rec: Recording, about: About, owner: str, toll: str | None) -> Any:
     if about.executable:
         # The first mapping is taken for the program itself.
         builder.mapping(about.executable, about.build_id, 0)
-    families = {str(name): str(family) for name, family in rec.toll["family"].items()}
-    first, second = ("allocated_stack", "touched_stack")[:: 1 if owner == OWNERS[0] else -1]
-    stacks = _stacks(rec, builder)
-    unknown = builder.location("", "", 0, ((UNKNOWN, "", 0),))
-    names = ["toll", "call", "time_s", "bytes", "count", first, second]
-    for site_toll, call, time_s, size, count, one, other in zip(*(rec.sites[name].tolist() for name in names)):
-        if toll is not None and site_toll != toll:
-            continue
-        where = stacks.get(one if one else other) or [unknown]
-        sample = made.sample.add(location_id=where, value=[round(time_s * 1e9), size, count])
-        for key, text in (("toll", site_toll), ("family", families[site_toll]), ("call", call)):
+    for each in samples(rec, owner, toll):
+        where = [builder.location(place) for place in each.stack]
+        sample = made.sample.add(location_id=where, value=[each.time_ns, each.bytes, each.count])
+        for key, text in (("toll", each.toll), ("family", each.family), ("call", each.call)):
             if text:
                 sample.label.add(key=builder.text(key), str=builder.text(text))
     return made
