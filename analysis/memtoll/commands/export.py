@@ -9,15 +9,18 @@ import json
 from ..frames import FRAMES, TOLLS
 from . import Command, incomplete_argument, redact_argument, terminal, wrote
 
-FORMATS = ("pprof", "folded", "perfetto", "parquet", "csv", "ndjson")
+FORMATS = ("pprof", "otlp", "speedscope", "firefox", "folded", "perfetto", "parquet", "csv", "ndjson")
+PROFILES = "pprof, otlp, speedscope, firefox"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", nargs="?", help="the recording")
     parser.add_argument("-o", "--output", metavar="OUT", help="the file or directory to make; -: standard output")
     parser.add_argument("-f", "--format", choices=FORMATS, help="the format (otherwise by the suffix of OUT)")
-    parser.add_argument("--toll", choices=TOLLS, metavar="TOLL", help="pprof, folded: only this toll")
-    parser.add_argument("--owner", choices=("allocated", "touched"), help="pprof: where samples are put")
+    parser.add_argument(
+        "--toll", choices=TOLLS, metavar="TOLL", help="pprof, otlp, speedscope, firefox, folded: only this toll"
+    )
+    parser.add_argument("--owner", choices=("allocated", "touched"), help=f"{PROFILES}: where samples are put")
     parser.add_argument(
         "--frame",
         action="append",
@@ -70,11 +73,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 COMMAND = Command(
     name="export",
-    help="a recording in another tool's format: pprof, Perfetto, Parquet ...",
+    help="a recording in another tool's format: pprof, Perfetto, OpenTelemetry, Parquet ...",
     description=(
         "Write a recording in another tool's format.\n\n"
         "  python3 -m memtoll export server.memtoll -o server.pb.gz     # go tool pprof server.pb.gz\n"
         "  python3 -m memtoll export server.memtoll -o server.pftrace   # open it in ui.perfetto.dev\n"
+        "  python3 -m memtoll export server.memtoll -o server.speedscope.json   # speedscope.app opens it\n"
+        "  python3 -m memtoll export server.memtoll -o server.firefox.json      # profiler.firefox.com opens it\n"
+        "  python3 -m memtoll export server.memtoll -o server.otlp      # OpenTelemetry; or push it: push --help\n"
         "  python3 -m memtoll export server.memtoll -o z.folded --toll zero.kernel\n"
         "  python3 -m memtoll export server.memtoll -o tables -f parquet\n"
         "  python3 -m memtoll export --schema -f ndjson"

@@ -4,13 +4,17 @@
     memtoll.export.export(rec, "server.pb.gz")                    # go tool pprof
     memtoll.export.export(rec, "zero.folded", toll="zero.kernel")  # flame graph programs
     memtoll.export.export(rec, "server.pftrace")                  # ui.perfetto.dev
+    memtoll.export.export(rec, "server.otlp")                     # a message of OpenTelemetry's profiles
+    memtoll.export.export(rec, "server.speedscope.json")          # speedscope
+    memtoll.export.export(rec, "server.firefox.json")             # profiler.firefox.com
     memtoll.export.export(rec, "faults.parquet", frames=["faults"])
     memtoll.export.export(rec, "server.ndjson")                   # all frames, one line a row
     memtoll.export.export(rec, "tables", format="csv")            # all frames, a directory of files
 
 What was lost, and whether the recording is complete, goes into every file: comments of a profile,
-arguments of the trace's first slice, metadata of Parquet, first line of NDJSON, CSV's metadata file,
-a comment line of folded stacks.
+arguments of the trace's first slice, attributes of OpenTelemetry's profiles, the name of speedscope's file, the
+Firefox profiler's panel of information, metadata of Parquet, first line of NDJSON, CSV's metadata file, a comment line
+of folded stacks.
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 from .. import frames as frame_list
 from ..errors import Error
 from ..opening import Progress, understanding
-from . import folded, perfetto, pprof, tables
+from . import firefox, folded, otlp, perfetto, pprof, speedscope, tables
 from .about import About, about
 from .samples import OWNERS
 from .schema import arrow_schema, csv_metadata, ndjson_schema
@@ -58,6 +62,14 @@ FORMATS: Final = {
     for each in (
         Format("pprof", (".pb.gz", ".pprof"), "a profile for go tool pprof", ("toll", "owner")),
         Format("folded", (".folded",), "folded stacks in microseconds, for flame graph programs", ("toll",)),
+        Format(
+            "otlp",
+            (".otlp",),
+            f"a message of OpenTelemetry's profiles signal, in development, as of {otlp.PROTO}",
+            ("toll", "owner"),
+        ),
+        Format("speedscope", (".speedscope.json",), "flame graphs for speedscope", ("toll", "owner")),
+        Format("firefox", (".firefox.json",), "a profile for profiler.firefox.com", ("toll", "owner")),
         Format("perfetto", (".pftrace", ".perfetto-trace"), "a trace for ui.perfetto.dev", ()),
         Format("parquet", (".parquet",), "one frame; several: a directory of files", ("frames",)),
         Format("csv", (".csv",), "one frame; several: a directory of files", ("frames",)),
@@ -118,8 +130,8 @@ def export(
     output (one file only). It is there whole or not at all, and replaced only with force. Who may not read
     the recording may not read it.
     format: a name of FORMATS; None: by the suffix of path.
-    toll: pprof, folded: only this one (folded: then exactly `memtoll report --folded`).
-    owner: pprof: "allocated" (default) or "touched", where samples are put.
+    toll: pprof, otlp, speedscope, firefox, folded: only this one (folded: then exactly `memtoll report --folded`).
+    owner: the same but folded: "allocated" (default) or "touched", where samples are put.
     frames: csv, ndjson, parquet: names of memtoll.frames.FRAMES; None: all.
     progress: as for memtoll.open.
 
@@ -152,6 +164,9 @@ def export(
     write: dict[str, Callable[[About, Path], None]] = {
         "pprof": lambda facts, file: pprof.write(rec, facts, file, owner or OWNERS[0], toll),
         "folded": lambda facts, file: folded.write(rec, facts, file, toll),
+        "otlp": lambda facts, file: otlp.write(rec, facts, file, owner or OWNERS[0], toll),
+        "speedscope": lambda facts, file: speedscope.write(rec, facts, file, owner or OWNERS[0], toll),
+        "firefox": lambda facts, file: firefox.write(rec, facts, file, owner or OWNERS[0], toll, progress),
         "perfetto": lambda facts, file: perfetto.write(rec, facts, file, progress),
         "parquet": lambda facts, file: tables.write_parquet(rec, facts, chosen[0], file, progress),
         "csv": lambda facts, file: tables.write_csv(rec, chosen[0], file, progress),
