@@ -201,8 +201,12 @@ def test_wheel_in_a_fresh_environment(tmp_path: Path) -> None:
     (wheel,) = OUTPUT.glob("wheel/*.whl")
     assert wheel.name.startswith("memtoll-")
     run(PYTHON, "-m", "venv", tmp_path / "venv")
-    run(tmp_path / "venv/bin/pip", "install", "-q", "--no-compile", "--disable-pip-version-check", wheel)
+    run(tmp_path / "venv/bin/pip", "install", "-q", "--no-compile", "--disable-pip-version-check", f"{wheel}[pytest]")
     program = "import memtoll, sys; print(memtoll.__file__, memtoll.open(sys.argv[1]))"
     said = run(tmp_path / "venv/bin/python", "-c", program, EXAMPLE, cwd=tmp_path)
     assert said.startswith(str(tmp_path)) and "zero.libc" in said
     run(tmp_path / "venv/bin/memtoll-analysis", "--help", cwd=tmp_path)
+    # pytest finds the plugin by itself, and without pandas: it is imported at every start.
+    program = "import pytest, sys; pytest.main(['--markers']); print('pandas' in sys.modules)"
+    said = run(tmp_path / "venv/bin/python", "-c", program, cwd=tmp_path)
+    assert "@pytest.mark.memtoll(" in said and said.endswith("False\n"), said
