@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import MissingExtra
 from ..extras import need
+from ..visible import visible
 from .about import About, main_program
 from .samples import MODULE_BITS, PAGE, UNKNOWN, Place, Sample, samples
 
@@ -37,11 +38,6 @@ SAMPLE_FIELDS: Final = {
 }
 
 Attribute = str | int | float | bool
-
-
-def _utf8(text: str) -> str:
-    # Paths and names of traced programs may be no UTF-8, which the format asks for.
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 @dataclass
@@ -64,7 +60,8 @@ class Dictionary:
         self.made.link_table.add(trace_id=bytes(16), span_id=bytes(8))
 
     def text(self, text: str) -> int:
-        text = _utf8(text)
+        # Who shows them may print them as they are.
+        text = visible(text)
         number = self.strings.setdefault(text, len(self.strings))
         if number == len(self.made.string_table):
             self.made.string_table.append(text)
@@ -125,7 +122,7 @@ def set_value(message: Any, value: Attribute) -> None:
     elif isinstance(value, float):
         message.double_value = value
     else:
-        message.string_value = _utf8(value)
+        message.string_value = visible(value)
 
 
 def messages() -> Any:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from ..extras import need
 from ..opening import Progress
+from ..visible import visible
 from .about import About
 
 if TYPE_CHECKING:
@@ -123,12 +124,13 @@ class Writer:
         self.put(packet)
 
     def _interned(self, table: dict[str, int], entries: Any, text: str) -> int:
+        text = visible(text)
         number = table.get(text)
         if number is None:
             number = table[text] = len(table) + 1
             entry = entries.add(iid=number)
             if hasattr(entry, "str"):
-                entry.str = text.encode("utf-8", "replace")
+                entry.str = text.encode()
             else:
                 entry.name = text
         return number
@@ -287,7 +289,8 @@ class Writer:
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
+    """What people are shown of it: nothing that a terminal or a page obeys."""
+    return visible(value) if isinstance(value, str) else ""
 
 
 def write(rec: Recording, about: About, path: Path, progress: Progress | None) -> None:

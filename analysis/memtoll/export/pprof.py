@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from ..visible import visible
 from .about import About
 from .profile_proto import profile_class
 from .samples import MODULE_BITS, PAGE, UNKNOWN, Place, samples
@@ -36,10 +37,11 @@ class Builder:
     mappings: dict[tuple[str, str], Any] = field(default_factory=dict)
 
     def text(self, text: str) -> int:
+        # go tool pprof prints names on the terminal as they are.
+        text = visible(text)
         number = self.strings.setdefault(text, len(self.strings))
         if number == len(self.profile.string_table):
-            # Paths and names of traced programs may be no UTF-8, which the format asks for.
-            self.profile.string_table.append(text.encode("utf-8", "replace").decode("utf-8"))
+            self.profile.string_table.append(text)
         return number
 
     def function(self, name: str, file: str) -> int:

@@ -142,5 +142,5 @@ def arrow_schema(frame: Frame, about: About | None) -> Any:
         fields.append(arrow.field(column.name, kind, nullable=nullable, metadata=metadata))
     metadata = {"memtoll.frame": frame.name, "memtoll.meaning": frame.meaning}
     if about is not None:
-        metadata["memtoll.recording"] = json.dumps(about.as_dict(), ensure_ascii=False)
+        metadata["memtoll.recording"] = json.dumps(about.as_dict())
     return arrow.schema(fields, metadata=metadata)

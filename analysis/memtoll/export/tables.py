@@ -89,4 +89,6 @@ def write_parquet(rec: Recording, about: About, frame: Frame, path: Path, progre
     table = _table(rec, frame)
     with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
         for chunk in _chunks(table, frame, GROUP_ROWS, progress):
+            # They are in the schema's metadata; pyarrow would try to write them as JSON, and warn.
+            chunk.attrs = {}
             writer.write_table(arrow.Table.from_pandas(chunk, schema=schema, preserve_index=False))
