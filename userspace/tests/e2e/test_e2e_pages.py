@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import fnmatch
+import http.server
 import json
 import os
 import re
@@ -11,7 +12,9 @@ import shlex
 import shutil
 import sqlite3
 import subprocess
-from contextlib import ExitStack, closing
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -31,6 +34,7 @@ PAGES: Final = [
 ]
 DOC: Final = {page.name: page.read_text() for page in PAGES if page.parent.name == "doc"}
 README: Final = PAGES[0].read_text()
+COLLECTOR: Final = "http://collector:4318"
 TRACING: Final = ("record", "stat", "compare", "doctor", "top")
 
 
@@ -101,6 +105,33 @@ def test_commands_that_read(place: Path) -> None:
             assert printed or " FROM loss" in words[-1] or "-o" in words, words
 
 
+@contextmanager
+def collector() -> Iterator[tuple[str, list[str]]]:
+    """The address of a server that takes whatever is sent to it, and the paths that were asked for."""
+    taken: list[str] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            assert self.rfile.read(int(self.headers["Content-Length"]))
+            taken.append(self.path)
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", taken
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
 @pytest.mark.slow
 def test_commands_of_the_package(place: Path) -> None:
     """One interpreter for all, in the environment that has the extras."""
@@ -121,10 +152,14 @@ def test_commands_of_the_package(place: Path) -> None:
     made = {words[words.index("-o") + 1] for words in lines if "-o" in words}
     python = extras_environment.python()
     env = {**os.environ, "PYTHONPATH": str(ROOT / "analysis"), "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(
-        [python, place / "all.py", json.dumps([words for words in lines if words != ["--help"]])],
-        cwd=place, env=env, capture_output=True, text=True, timeout=200, check=False,
-    )  # fmt: skip
+    env["XDG_STATE_HOME"] = str(place / "state")
+    with collector() as (url, taken):
+        lines = [[url if word == COLLECTOR else word for word in words] for words in lines if words != ["--help"]]
+        done = subprocess.run(
+            [python, place / "all.py", json.dumps(lines)],
+            cwd=place, env=env, capture_output=True, text=True, timeout=200, check=False,
+        )  # fmt: skip
+    assert taken and set(taken) == {"/v1development/profiles"}
     assert done.returncode == 0, done
     assert done.stdout and len(made) >= 4
     assert all((place / name).exists() for name in made)
@@ -219,6 +254,7 @@ def test_files_named_exist(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_options_named_exist(page: Path) -> None:
     sources = [*(ROOT / "userspace" / "cli").glob("*.c"), *(ROOT / "analysis" / "memtoll" / "commands").glob("*.py")]
+    sources += [*(ROOT / "analysis" / "pytest_memtoll").glob("*.py")]
     sources += [*(ROOT / "userspace" / "tests" / "bench").glob("*.py")]
     code = "\n".join(source.read_text() for source in sources)
     others = {"strict"}  # of mypy
