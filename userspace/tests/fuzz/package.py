@@ -105,7 +105,10 @@ def everything(path: Path, thoroughly: bool) -> None:
                 lambda: page(rec),
                 *((lambda draw=draw: draw(rec)) for draw in DRAWN),
                 lambda: rec.export(beside, "ndjson", force=True),
-                lambda: rec.export(beside, "folded", force=True),
+                *(
+                    (lambda name=name: rec.export(beside, name, force=True))
+                    for name in ("folded", "speedscope", "firefox")
+                ),
             ]
         for part in parts:
             try:
