@@ -205,9 +205,7 @@ def test_clock_steps(out: Path, tmp_path: Path) -> None:
     result = finish(spawn([MEMTOLL, "record", "-o", out, "--", *words], {"LD_PRELOAD": str(library)}))
     took = time.monotonic() - begun
     assert result.status == 0, result
-    ((first, last, backwards),) = query(
-        out, "SELECT min(start_ns), max(end_ns), sum(end_ns < start_ns) FROM slice"
-    )
+    ((first, last, backwards),) = query(out, "SELECT min(start_ns), max(end_ns), sum(end_ns < start_ns) FROM slice")
     assert not backwards
     assert 0 < last - first < took * 1e9
     assert query(out, "SELECT sum(calls) FROM call WHERE call = 'calloc'") == [(CALLS,)]
@@ -222,7 +220,7 @@ def test_twenty_thousand_threads(out: Path) -> None:
 
 def test_without_tracefs(out: Path) -> None:
     """Nor debugfs: neither is needed, or the kernel could not be traced in most containers."""
-    hidden = "for where in /sys/kernel/tracing /sys/kernel/debug; do umount -lR $where 2>/dev/null; done; exec \"$@\""
+    hidden = 'for where in /sys/kernel/tracing /sys/kernel/debug; do umount -lR $where 2>/dev/null; done; exec "$@"'
     words = [workload("calloc_loop"), str(TEN), str(CALLS)]
     unshare = [tool("unshare"), "--mount", "--propagation", "private", "sh", "-c", hidden, "sh"]
     result = finish(spawn([*unshare, MEMTOLL, "record", "-o", out, "--", *words]))

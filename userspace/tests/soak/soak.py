@@ -213,7 +213,9 @@ class Pace:
             f"{self.server.name}: {before:.0f} a second before, {during:.0f} while it was watched,"
             f" {after:.0f} after: {during / bare:.3f} of it"
         )
-        return [f"{self.server.name} is slower by more than {SLOWER:.0%}"] if during < bare * (1 - SLOWER - spread) else []
+        return (
+            [f"{self.server.name} is slower by more than {SLOWER:.0%}"] if during < bare * (1 - SLOWER - spread) else []
+        )
 
 
 @dataclass
