@@ -10,8 +10,9 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -58,9 +59,13 @@ def held_objects(tracer: subprocess.Popen[str]) -> dict[str, set[int]]:
     return {}
 
 
+def are_gone(kind: str, numbers: set[int]) -> bool:
+    return not numbers & kernel_objects(kind)
+
+
 def wait_all_gone(held: dict[str, set[int]]) -> None:
     for kind, numbers in held.items():
-        wait_until(lambda kind=kind, numbers=numbers: not numbers & kernel_objects(kind), f"the {kind}s to go")
+        wait_until(partial(are_gone, kind, numbers), f"the {kind}s to go")
 
 
 def test_target_dies_at_any_moment_of_the_attach(out: Path) -> None:
@@ -128,7 +133,7 @@ def frozen(pid: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("still", [stopped, frozen])
-def test_target_stands_still(out: Path, still: type[stopped]) -> None:
+def test_target_stands_still(out: Path, still: Callable[[int], AbstractContextManager[None]]) -> None:
     """Attached to, recorded and left as any other: it has no part in that. What it does afterwards is seen."""
     with running_loop() as program:
         with still(program.pid):
@@ -200,7 +205,7 @@ def test_clock_steps(out: Path, tmp_path: Path) -> None:
     source, library = tmp_path / "stepping.c", tmp_path / "stepping.so"
     source.write_text(STEPPING)
     subprocess.run([tool("gcc"), "-shared", "-fPIC", "-O1", "-o", library, source], check=True, timeout=60)
-    words = [workload("calloc_loop"), str(TEN), str(CALLS)]
+    words: list[str | Path] = [workload("calloc_loop"), str(TEN), str(CALLS)]
     begun = time.monotonic()
     result = finish(spawn([MEMTOLL, "record", "-o", out, "--", *words], {"LD_PRELOAD": str(library)}))
     took = time.monotonic() - begun
@@ -221,8 +226,8 @@ def test_twenty_thousand_threads(out: Path) -> None:
 def test_without_tracefs(out: Path) -> None:
     """Nor debugfs: neither is needed, or the kernel could not be traced in most containers."""
     hidden = 'for where in /sys/kernel/tracing /sys/kernel/debug; do umount -lR $where 2>/dev/null; done; exec "$@"'
-    words = [workload("calloc_loop"), str(TEN), str(CALLS)]
-    unshare = [tool("unshare"), "--mount", "--propagation", "private", "sh", "-c", hidden, "sh"]
+    words: list[str | Path] = [workload("calloc_loop"), str(TEN), str(CALLS)]
+    unshare: list[str | Path] = [tool("unshare"), "--mount", "--propagation", "private", "sh", "-c", hidden, "sh"]
     result = finish(spawn([*unshare, MEMTOLL, "record", "-o", out, "--", *words]))
     assert result.status == 0, result
     assert query(out, "SELECT sum(calls) FROM call WHERE call = 'calloc'") == [(CALLS,)]

@@ -109,6 +109,14 @@ def churn(program: Path, over: threading.Event) -> None:
         process.wait(timeout=60)
 
 
+def answers(words: list[str]) -> bool:
+    return not subprocess.run(words, capture_output=True, timeout=300, check=False).returncode
+
+
+def run(words: list[str]) -> None:
+    subprocess.run(words, capture_output=True, timeout=300, check=True)
+
+
 class Redis:
     """Loaded by its own benchmark; its count of commands is the witness of what it gets done."""
 
@@ -141,18 +149,17 @@ class MariaDB:
 
     def __init__(self, stack: ExitStack, place: Path, server: str, client: str, install: str) -> None:
         data, path = place / "database", place / "mariadb"
-        plain = {"check": True, "capture_output": True, "timeout": 300}
-        subprocess.run([install, "--no-defaults", "--user=root", f"--datadir={data}"], **plain)
+        run([install, "--no-defaults", "--user=root", f"--datadir={data}"])
         options = ["--skip-networking", "--innodb-buffer-pool-size=16M", "--innodb-flush-log-at-trx-commit=0"]
         words = [server, "--no-defaults", "--user=root", f"--datadir={data}", f"--socket={path}", *options]
         stack.callback(end, spawn(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
         words = [client, "--no-defaults", "-N", "-S", str(path), "-u", "root", "--unbuffered"]
-        wait_until(lambda: not subprocess.run([*words, "-e", "SELECT 1"], capture_output=True).returncode, "MariaDB")
+        wait_until(lambda: answers([*words, "-e", "SELECT 1"]), "MariaDB")
         fill = (
             "CREATE DATABASE soak; CREATE TABLE soak.t (id INT PRIMARY KEY, v CHAR(100));"
             f" INSERT INTO soak.t SELECT seq, REPEAT('x', 100) FROM seq_1_to_{self.ROWS};"
         )
-        subprocess.run([*words, "-e", fill], **plain)
+        run([*words, "-e", fill])
         self.answers = 0
         self.client = spawn([*GENTLY, *words, "soak"], stdin=subprocess.PIPE, stderr=None)
         stack.callback(end, self.client)
