@@ -157,7 +157,7 @@ class MariaDB:
         wait_until(lambda: answers([*words, "-e", "SELECT 1"]), "MariaDB")
         fill = (
             "CREATE DATABASE soak; CREATE TABLE soak.t (id INT PRIMARY KEY, v CHAR(100));"
-            f" INSERT INTO soak.t SELECT seq, REPEAT('x', 100) FROM seq_1_to_{self.ROWS};"
+            f" INSERT INTO soak.t SELECT seq, REPEAT('x', 100) FROM soak.seq_1_to_{self.ROWS};"
         )
         run([*words, "-e", fill])
         self.answers = 0
