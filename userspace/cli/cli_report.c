@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* cli_report.c: memtoll report FILE [--full] [--json] [--sites N] [--folded TOLL]. */
+/*
+ * cli_report.c: memtoll report FILE [--full] [--json] [--brief N] [--sites N] [--folded TOLL], and
+ * memtoll report --baseline OLD [--format FORMAT] FILE.
+ */
 #include <argp.h>
 #include <glib.h>
 #include <stdbool.h>
@@ -20,6 +23,8 @@
 #include "recording/recording.h"
 #include "recording/recording_redact.h"
 #include "recording/recording_schema.h"
+#include "report/finding.h"
+#include "report/growth.h"
 #include "report/report.h"
 
 #define SITES_TEXT 10
@@ -29,6 +34,10 @@ struct arguments {
 	const char *file;
 	char *newest; /* the file, where none was named */
 	const char *folded;
+	const char *baseline;
+	enum finding_format format;
+	bool format_given;
+	unsigned int brief; /* tokens; 0: not asked for */
 	struct report_options report;
 	bool full;
 	bool json;
@@ -41,6 +50,9 @@ enum option_key {
 	OPTION_COMPUTE,
 	OPTION_SCHEMA,
 	OPTION_REDACT,
+	OPTION_BRIEF,
+	OPTION_BASELINE,
+	OPTION_FORMAT,
 };
 
 static const struct argp_option options[] = {
@@ -56,6 +68,15 @@ static const struct argp_option options[] = {
 	{ "sites", 's', "N", 0,
 	  "print the N most expensive sites; 0: all (default: as many as the screen has room"
 	  " for, --full: 10, JSON: all)",
+	  0 },
+	{ "brief", OPTION_BRIEF, "N", 0,
+	  "for a script or a language model: the diagnosis in N tokens at most, lines KEY: TEXT",
+	  0 },
+	{ "baseline", OPTION_BASELINE, "RECORDING", 0,
+	  "what does more memory work than in this one: where, before and after, likely why", 0 },
+	{ "format", OPTION_FORMAT, "FORMAT", 0,
+	  "of --baseline: text (default), markdown (pull request), junit (XML), github (annotations), "
+	  "gitlab (code quality, JSON)",
 	  0 },
 	{ "folded", 'f', "TOLL", 0, "print a toll's allocation stacks, folded, in microseconds",
 	  0 },
@@ -93,6 +114,41 @@ static char *newest_recording(void)
 	return newest;
 }
 
+static void parse_format(const char *value, struct arguments *arguments)
+{
+	if (!finding_format_parse(value, &arguments->format))
+		refuse("report: --format %s: none of " FINDING_FORMATS " " SEE_HELP, value);
+	arguments->format_given = true;
+}
+
+static void parse_brief(const char *value, struct arguments *arguments)
+{
+	if (!parse_count(value, &arguments->brief) || arguments->brief < REPORT_BRIEF_LEAST)
+		refuse("report: --brief %s: not a number of tokens from %d on " SEE_HELP, value,
+		       REPORT_BRIEF_LEAST);
+}
+
+/* What goes together; the file, where none was named. */
+static void finish_options(struct arguments *arguments)
+{
+	unsigned int kinds = arguments->json + !!arguments->folded + !!arguments->brief +
+			     !!arguments->baseline + arguments->full;
+
+	if (arguments->folded && arguments->json)
+		refuse("report: --json and --folded exclude each other " SEE_HELP);
+	if ((arguments->brief || arguments->baseline) && kinds > 1)
+		refuse("report: --%s excludes --full, --json, --folded and --%s " SEE_HELP,
+		       arguments->brief ? "brief" : "baseline",
+		       arguments->brief ? "baseline" : "brief");
+	if (arguments->format_given && !arguments->baseline)
+		refuse("report: --format is of --baseline " SEE_HELP);
+	if (arguments->baseline && arguments->redact)
+		refuse("report: --redact and --baseline exclude each other: pseudonyms differ between two "
+		       "recordings " SEE_HELP);
+	if (!arguments->schema && !arguments->file)
+		arguments->file = arguments->newest = newest_recording();
+}
+
 static error_t parse_option(int key, char *value, struct argp_state *state)
 {
 	struct arguments *arguments = state->input;
@@ -124,11 +180,17 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 	case ARGP_KEY_ARG:
 		take_recording(&arguments->file, "report", value);
 		return 0;
+	case OPTION_BRIEF:
+		parse_brief(value, arguments);
+		return 0;
+	case OPTION_BASELINE:
+		arguments->baseline = value;
+		return 0;
+	case OPTION_FORMAT:
+		parse_format(value, arguments);
+		return 0;
 	case ARGP_KEY_END:
-		if (!arguments->schema && !arguments->file)
-			arguments->file = arguments->newest = newest_recording();
-		if (arguments->folded && arguments->json)
-			refuse("report: --json and --folded exclude each other " SEE_HELP);
+		finish_options(arguments);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -147,8 +209,14 @@ static const struct argp argp = {
 	       "  memtoll report --full server.memtoll\n"
 	       "  ssh server cat server.memtoll | memtoll report -\n"
 	       "  memtoll report server.memtoll --json | jq .verdict\n"
-	       "  memtoll report server.memtoll --folded zero.kernel > zero.folded\n\n"
-	       "Exit status: 0 done, 1 the file cannot be read, 2 usage.\n",
+	       "  memtoll report server.memtoll --folded zero.kernel > zero.folded\n"
+	       "  memtoll report server.memtoll --brief 1000\n"
+	       "  memtoll report --baseline before.memtoll after.memtoll --format markdown\n\n"
+	       "A token stands for one byte at least: --brief N prints N - 1 bytes of ASCII at most, so that "
+	       "no tokenizer makes more than N of it. What has no room is left out from the end and "
+	       "named in the line left_out.\n\n"
+	       "Exit status: 0 done, whatever grew; 1 a file cannot be read, or two do not measure the "
+	       "same; 2 usage; 4 of --baseline: done, but losses of one exceed 1 %.\n",
 };
 
 static bool is_toll(sqlite3 *database, const char *toll)
@@ -200,10 +268,9 @@ static int print_text(sqlite3 *database, struct arguments *arguments)
 }
 
 /* NULL after a message. */
-static sqlite3 *open_recording(const struct arguments *arguments)
+static sqlite3 *open_recording(const char *file, const struct arguments *arguments)
 {
-	sqlite3 *database = strcmp(arguments->file, "-") ? recording_open(arguments->file) :
-							   recording_open_stdin();
+	sqlite3 *database = strcmp(file, "-") ? recording_open(file) : recording_open_stdin();
 	sqlite3 *redacted;
 
 	if (!database || !arguments->redact)
@@ -213,6 +280,30 @@ static sqlite3 *open_recording(const struct arguments *arguments)
 	return redacted;
 }
 
+/* Against an earlier recording. Exit status. */
+static int show_growth(const struct arguments *arguments)
+{
+	struct growth_side before = { .path = arguments->baseline },
+			   after = { .path = arguments->file };
+	struct finding_list *list = NULL;
+	int status = STATUS_FAILED;
+	bool lossy = false;
+
+	privileges_keep(PRIVILEGES_READ);
+	before.database = open_recording(before.path, arguments);
+	if (before.database)
+		after.database = open_recording(after.path, arguments);
+	privileges_keep(PRIVILEGES_NONE);
+	if (after.database)
+		list = growth_find(&before, &after, &lossy);
+	if (list && !finding_print(list, arguments->format, stdout))
+		status = lossy ? STATUS_LOSSES : STATUS_DONE;
+	finding_list_free(list);
+	sqlite3_close(after.database);
+	sqlite3_close(before.database);
+	return status;
+}
+
 static int show(struct arguments *arguments)
 {
 	int status = STATUS_FAILED, err;
@@ -220,7 +311,7 @@ static int show(struct arguments *arguments)
 
 	/* Whose recording it is, and what is in it, root cannot know. */
 	privileges_keep(arguments->full ? PRIVILEGES_SHOW : PRIVILEGES_READ);
-	database = open_recording(arguments);
+	database = open_recording(arguments->file, arguments);
 	privileges_keep(arguments->full ? PRIVILEGES_LEAVE : PRIVILEGES_NONE);
 	if (!database)
 		return STATUS_FAILED;
@@ -235,6 +326,8 @@ static int show(struct arguments *arguments)
 	terminal_size(&arguments->report.columns, &arguments->report.lines);
 	if (arguments->folded)
 		err = report_folded(database, arguments->folded, stdout);
+	else if (arguments->brief)
+		err = report_brief(database, arguments->brief, stdout);
 	else if (arguments->json)
 		err = report_json(database, &arguments->report, stdout);
 	else
@@ -256,7 +349,7 @@ int cli_report(int argc, char **argv)
 		return status;
 	if (arguments.schema)
 		return report_print_schema(stdout) ? STATUS_FAILED : STATUS_DONE;
-	status = show(&arguments);
+	status = arguments.baseline ? show_growth(&arguments) : show(&arguments);
 	g_free(arguments.newest);
 	return status;
 }

@@ -26,6 +26,14 @@ int report_text(sqlite3 *database, const struct report_options *options, FILE *o
 /* The object of userspace/doc/recording.md, "JSON", from view report_json. 0 or -errno. */
 int report_json(sqlite3 *database, const struct report_options *options, FILE *out);
 
+/*
+ * Lines "key: text", in a stated order and so many tokens at most: what has no room is left out from
+ * the end, and named. tokens: REPORT_BRIEF_LEAST at least. 0 or -errno.
+ */
+int report_brief(sqlite3 *database, unsigned int tokens, FILE *out);
+/* The first line, and the names of all others. */
+#define REPORT_BRIEF_LEAST 320
+
 /* The JSON Schema of that object. 0 or -errno. */
 int report_print_schema(FILE *out);
 

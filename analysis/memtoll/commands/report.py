@@ -23,14 +23,33 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"print the N most expensive sites; 0: all (text: {SITES}, JSON: all)",
     )
+    parser.add_argument(
+        "--brief",
+        type=tokens,
+        metavar="N",
+        help="for a script or a language model: the diagnosis in N tokens at most, lines KEY: TEXT",
+    )
+
+
+def tokens(text: str) -> int:
+    """An argument that is a number of tokens with room for a brief."""
+    from ..brief import LEAST
+
+    number = int(text)
+    if number < LEAST:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of tokens from {LEAST} on")
+    return number
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from ..brief import brief
     from ..recording import open as open_recording
     from ..text import report
 
     with open_recording(arguments.file, progress=terminal(), redact=arguments.redact) as rec:
-        if not arguments.json:
+        if arguments.brief:
+            sys.stdout.write(brief(rec, arguments.brief))
+        elif not arguments.json:
             sites = SITES if arguments.sites is None else arguments.sites
             sys.stdout.write(report(rec, sites or None))
         elif not arguments.sites:
@@ -47,7 +66,8 @@ COMMAND = Command(
     description=(
         "Print what a recording says: verdict, advice, tolls, sites, checks.\n\n"
         "  python3 -m memtoll report server.memtoll\n"
-        "  python3 -m memtoll report server.memtoll --json | jq .verdict"
+        "  python3 -m memtoll report server.memtoll --json | jq .verdict\n"
+        "  python3 -m memtoll report server.memtoll --brief 1000"
     ),
     arguments=arguments,
     run=run,

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "recording/recording.h"
+#include "report/growth.h"
 #include "report/report.h"
 
 /*
@@ -18,7 +19,10 @@ static void report_all(const char *path)
 {
 	const struct report_options options = { .sites = 10, .color = false };
 	FILE *out = fopen("/dev/null", "w"), *said = stderr;
+	struct finding_list *list = NULL;
+	struct growth_side side;
 	sqlite3 *database;
+	bool lossy;
 
 	if (!out)
 		abort();
@@ -27,6 +31,12 @@ static void report_all(const char *path)
 	if (database && !report_text(database, &options, out) &&
 	    !report_json(database, &options, out))
 		report_folded(database, "zero.libc", out);
+	side = (struct growth_side){ .database = database, .path = path };
+	if (database && !report_brief(database, 1000, out))
+		list = growth_find(&side, &side, &lossy);
+	if (list)
+		finding_print(list, FINDING_MARKDOWN, out);
+	finding_list_free(list);
 	sqlite3_close(database);
 	stderr = said;
 	fclose(out);

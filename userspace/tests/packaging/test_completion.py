@@ -57,6 +57,8 @@ def test_every_option(command: str, installed: Path) -> None:
         (["record", "-d", "10s", "--sl"], {"--slice="}),
         (["record", "--slice", "=", "1s", "--sa"], {"--sample="}),
         (["report", "--folded", "=", "zero.k"], {"zero.kernel"}),
+        (["report", "--format", "=", "mark"], {"markdown"}),
+        (["report", "--baseline", "=", f"{EXAMPLES}/s"], {f"{EXAMPLES}/swap.memtoll"}),
         (["report", f"{EXAMPLES}/s"], {f"{EXAMPLES}/swap.memtoll"}),
         (["explain", "calloc-re"], {"calloc-reuse-memset"}),
         (["explain", "first-touch", f"{EXAMPLES}/s"], {f"{EXAMPLES}/swap.memtoll"}),

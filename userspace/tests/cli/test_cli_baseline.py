@@ -1,0 +1,334 @@
+# SPDX-License-Identifier: GPL-2.0
+"""memtoll report --baseline: what does more memory work than before, in each format; names are data in all of them."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import sqlite3
+import subprocess
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final
+from xml.etree import ElementTree
+
+import pytest
+
+import environments
+import facts
+from facts import INSIDE, KIB, MALLOC_NS, MIB, MS, US, Facts
+from harness import MEMTOLL, assert_refused, memtoll
+
+FORMATS: Final = ("text", "markdown", "junit", "github", "gitlab")
+CLEARED: Final = 1009
+MADE: Final[dict[tuple[int, int, tuple[str, ...]], bytes]] = {}
+# What each format, or a forge that shows it, would obey.
+NAMES: Final = (
+    "plain",
+    "a|b\\|c",
+    "`` tick ` \\` ``` fence",
+    "</failure>]]><script>alert(1)</script>&amp;",
+    "![x](http://e.x/y) [l](http://e.x) www.e.x @octocat #12 http://e.x/z",
+    "%0A::error::forged, title=x:: %25",
+    "line\nbreak\r\n::error file=a::forged",
+    "\x1b[31mred\x07 \u202eturned \u2028 \ufffe\uffff",
+    '"quoted" \'single\' <b>& {"json": 1}',
+    "$\\frac{1}{2}$ *bold* _it_ ~~gone~~ <!-- -->",
+)
+
+
+def cleared(path: Path, times: int, size: int = MIB, names: tuple[str, ...] = ("parse_row",)) -> Path:
+    """A whole run whose callocs clear so many blocks, each site some more than the one before."""
+    if (times, size, names) in MADE:
+        path.write_bytes(MADE[times, size, names])
+        return path
+    made = Facts(path)
+    made.prices()
+    made.slice()
+    made.process()
+    made.allocator()
+    for at, name in enumerate(names):
+        calls = times * (at + 1)
+        site = made.stack(("calloc", "", 0), (name, f"/src/{name.encode()[:60].decode('utf-8', 'ignore')}.c", 7 + at))
+        net = calls * 50 * US
+        made.call(
+            "calloc", site, calls, bytes=calls * size, cleared_calls=calls, cleared_bytes=calls * size,
+            cpu_ns=round(net + calls * (INSIDE + MALLOC_NS)), cleared_cpu_ns=round(net + calls * (INSIDE + MALLOC_NS)),
+        )  # fmt: skip
+    made.cpu(900 * MS)
+    made.meta(end_reason="target exited", probes="alloc,faults,mappings,samples,reads")
+    facts.finished(made, "./rows")
+    made.database.close()
+    MADE[times, size, names] = path.read_bytes()
+    return path
+
+
+@pytest.fixture(name="twice")
+def fixture_twice(tmp_path: Path) -> tuple[Path, Path]:
+    return cleared(tmp_path / "before.memtoll", CLEARED), cleared(tmp_path / "after.memtoll", 2 * CLEARED)
+
+
+@pytest.fixture(name="hostile")
+def fixture_hostile(tmp_path: Path) -> tuple[Path, Path]:
+    return (
+        cleared(tmp_path / "hostile-before.memtoll", CLEARED, names=NAMES),
+        cleared(tmp_path / "hostile-after.memtoll", 3 * CLEARED, names=NAMES),
+    )
+
+
+def shown(sides: tuple[Path, Path], kind: str) -> str:
+    done = memtoll("report", "--baseline", *sides, "--format", kind)
+    assert (done.status, done.stderr) == (0, ""), done
+    return done.stdout
+
+
+def visible(text: str) -> str:
+    """As a terminal's reader sees it: what steers is '?'."""
+    steering = "\u2028\u2029\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+    return "".join("?" if ord(c) < 32 or 0x7F <= ord(c) < 0xA0 or c in steering else c for c in text)
+
+
+def test_twice_as_many_clearings(twice: tuple[Path, Path]) -> None:
+    text = " ".join(shown(twice, "text").split())
+    assert "memtoll: 1 place does more memory work" in text
+    assert "calloc clears more memory: parse_row, by calloc" in text
+    assert "1,009 MiB (1,009 times) -> 1.97 GiB (2,018 times)" in text.replace("1009 MiB", "1,009 MiB")
+    assert "at /src/parse_row.c:7" in text
+    assert "calloc is called 2 times as often here, for blocks of much the same size." in text
+    record = f"memtoll record --force --overhead-limit none -o {twice[1]} -- ./rows"
+    assert f"again: {record} then: memtoll report --baseline {twice[0]} {twice[1]}" in text
+    assert memtoll("report", "--baseline", *twice).stdout == shown(twice, "text")
+
+
+def test_the_reason_is_the_size_of_the_blocks(tmp_path: Path) -> None:
+    sides = cleared(tmp_path / "a.memtoll", CLEARED, 512 * KIB), cleared(tmp_path / "b.memtoll", CLEARED, 1536 * KIB)
+    assert "called as often here, for blocks 3 times as large" in " ".join(shown(sides, "text").split())
+
+
+@pytest.mark.slow
+def test_lines_may_move_and_less_is_nothing(twice: tuple[Path, Path]) -> None:
+    with closing(sqlite3.connect(twice[1])) as database, database:
+        database.execute("UPDATE frame SET line = line + 100 WHERE line > 0")
+    assert "parse_row.c:107" in shown(twice, "text") and "1 place does" in shown(twice, "text")
+    assert "no place does more memory work" in shown((twice[1], twice[0]), "text")
+    for kind in FORMATS:
+        assert "parse_row" not in shown((twice[0], twice[0]), kind), kind
+    assert json.loads(shown((twice[0], twice[0]), "gitlab")) == []
+
+
+def test_what_is_new_was_not_there_before(tmp_path: Path) -> None:
+    before = cleared(tmp_path / "before.memtoll", CLEARED, names=("old",))
+    after = cleared(tmp_path / "after.memtoll", CLEARED, names=("old", "fresh"))
+    text = " ".join(shown((before, after), "text").split())
+    assert "fresh, by calloc none -> 1.97 GiB (2,018 times)" in text
+    assert "This call of calloc is new." in text and "old.c" not in text
+
+
+@pytest.mark.slow
+def test_the_dearest_is_first_and_a_screen_is_enough(tmp_path: Path) -> None:
+    names = tuple(f"site_{number:02}" for number in range(23))
+    before = cleared(tmp_path / "before.memtoll", 11, names=names)
+    after = cleared(tmp_path / "after.memtoll", 33, names=names)
+    for kind in ("text", "markdown"):
+        out = shown((before, after), kind)
+        assert [int(name) for name in re.findall(r"site_(\d\d), by", out)] == list(range(22, 12, -1)), kind
+        assert "and 13 more" in out
+    assert len(shown((before, after), "markdown").splitlines()) < 45
+    assert len(json.loads(shown((before, after), "gitlab"))) == 23
+
+
+def change(path: Path, statement: str) -> None:
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute(statement)
+
+
+@pytest.mark.parametrize(
+    ("statement", "named"),
+    [
+        ("DELETE FROM meta WHERE key = 'complete'", "not finished"),
+        ("UPDATE meta SET value = 'faults' WHERE key = 'probes'", "--probes"),
+        ("INSERT OR REPLACE INTO meta VALUES ('min_size_bytes', '7')", "--min-size"),
+        ("INSERT INTO not_captured (toll, reason) VALUES ('cow', 'x')", "cow"),
+    ],
+)
+def test_what_does_not_measure_the_same_is_refused(twice: tuple[Path, Path], statement: str, named: str) -> None:
+    change(twice[1], statement)
+    assert_refused(memtoll("report", "--baseline", *twice, "--format", "markdown"), 1, twice[1], named)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--format", "markdown"], ["--baseline", "a", "--format", "nonsense"], ["--baseline", "a", "--json"],
+        ["--baseline", "a", "--full"], ["--baseline", "a", "--brief", "1000"], ["--baseline", "a", "--redact"],
+        ["--baseline", "a", "--folded", "cow"],
+    ],
+)  # fmt: skip
+def test_usage(twice: tuple[Path, Path], words: list[str]) -> None:
+    done = memtoll("report", *words, twice[0])
+    assert (done.status, done.stdout, len(done.stderr.splitlines())) == (2, "", 1), done
+
+
+def test_missing_files_are_named(twice: tuple[Path, Path], tmp_path: Path) -> None:
+    missing = tmp_path / "missing.memtoll"
+    assert_refused(memtoll("report", "--baseline", missing, twice[1]), 1, missing)
+    assert_refused(memtoll("report", "--baseline", twice[0], missing), 1, missing)
+
+
+@pytest.mark.slow
+def test_losses_are_said_and_are_the_status(twice: tuple[Path, Path]) -> None:
+    change(twice[1], f"INSERT INTO loss (slice, name, count) VALUES (1, 'calls_full', {CLEARED})")
+    for kind in FORMATS:
+        done = memtoll("report", "--baseline", *twice, "--format", kind)
+        assert done.status == 4, done
+        if kind != "gitlab":  # which has findings only
+            assert "losses of" in " ".join(done.stdout.split()) and "calls_full" in done.stdout.replace("\\", ""), kind
+
+
+def test_other_work_is_said(twice: tuple[Path, Path]) -> None:
+    change(twice[1], "DELETE FROM meta WHERE key = 'end_reason'")
+    text = " ".join(shown(twice, "text").split())
+    assert "figures are per second" in text and "1009 times a second" not in text and " a second (" in text
+    change(twice[1], "UPDATE meta SET value = 'other' WHERE key = 'target_command'")
+    assert "different commands: ./rows and other" in " ".join(shown(twice, "text").split())
+
+
+def test_estimates_are_judged_beyond_their_bounds(tmp_path: Path) -> None:
+    """Half of the time calloc was watched; what that leaves open is in view duty_cycle."""
+    before = cleared(tmp_path / "before.memtoll", CLEARED)
+    change(before, "INSERT INTO watch VALUES (1, 'calloc', 1, 500000000, 450000000)")
+    with closing(sqlite3.connect(before)) as database:
+        (error,) = database.execute("SELECT error FROM duty_cycle WHERE call = 'calloc'").fetchone()
+    assert error > 0
+    for factor, more in ((1.1 * (1 + error), False), (3.2 * (1 + error), True)):
+        after = cleared(tmp_path / f"{more}.memtoll", round(2 * factor * CLEARED))
+        text = " ".join(shown((before, after), "text").split())
+        assert ("calloc clears more memory" in text) == more, (error, text)
+        assert f"{before}: estimates (~), as not all was watched: alloc, zero.libc" in text.replace("! ", "")
+        assert bool(re.search(r"~\d[\d.]* [GM]iB \(~[\d,]+ times\) ->", text)) == more, text
+    assert "estimates (~)" not in shown((after, after), "text")
+
+
+# ---- formats, read by others
+
+
+def test_junit_is_xml(hostile: tuple[Path, Path]) -> None:
+    root = ElementTree.fromstring(shown(hostile, "junit"))
+    cases = root.findall("testsuite/testcase")
+    failures = [case for case in cases if case.find("failure") is not None]
+    assert len(failures) == len(NAMES) and len(cases) == len(NAMES) + 1
+    for element in (root, root.find("testsuite")):
+        assert element is not None
+        assert (element.get("tests"), element.get("failures")) == (str(len(cases)), str(len(failures)))
+    texts = "\n".join(str(case.findtext("failure")) for case in failures)
+    for name in NAMES:
+        assert visible(name).replace("\ufffe\uffff", "??????") in texts, name
+    assert {case.get("line") for case in failures} == {str(7 + at) for at in range(len(NAMES))}
+    assert len({case.get("name") for case in cases}) == len(cases)
+
+
+COMMAND: Final = re.compile(r"::(\w+) ([^:]*)::([^\r\n]*)")
+UNESCAPED: Final = {"%25": "%", "%0D": "\r", "%0A": "\n", "%3A": ":", "%2C": ","}
+
+
+def unescaped(text: str) -> str:
+    return re.sub("%25|%0D|%0A|%3A|%2C", lambda found: UNESCAPED[found[0]], text)
+
+
+def test_github_takes_one_command_a_line(hostile: tuple[Path, Path]) -> None:
+    """As the runner reads them: the properties end at the first "::", each at a comma."""
+    kinds = []
+    messages = []
+    for line in shown(hostile, "github").splitlines():
+        found = COMMAND.fullmatch(line)
+        assert found, line
+        kinds.append(found[1])
+        properties = dict(part.split("=", 1) for part in found[2].split(","))
+        messages.append(unescaped(found[3]))
+        if found[1] == "warning":
+            assert set(properties) == {"file", "line", "title"}
+            assert unescaped(properties["file"]).startswith("/src/") and int(properties["line"]) >= 7
+    assert kinds == ["warning"] * len(NAMES) + ["notice"]
+    for name in NAMES:
+        assert any(visible(name) in message for message in messages), name
+
+
+@pytest.mark.slow
+def test_gitlab_is_a_code_quality_report(hostile: tuple[Path, Path], twice: tuple[Path, Path]) -> None:
+    found = json.loads(shown(hostile, "gitlab"))
+    assert len(found) == len(NAMES)
+    for each in found:
+        assert set(each) == {"description", "check_name", "fingerprint", "severity", "location"}
+        assert each["severity"] in {"info", "minor", "major", "critical", "blocker"}
+        assert each["location"]["lines"]["begin"] >= 7 and each["location"]["path"]
+    assert len({each["fingerprint"] for each in found}) == len(found)
+    # It is the same finding when lines and figures move.
+    first = json.loads(shown(twice, "gitlab"))[0]["fingerprint"]
+    change(twice[1], "UPDATE frame SET line = line + 1 WHERE line > 0")
+    change(twice[1], "UPDATE call SET cleared_bytes = cleared_bytes * 2")
+    assert json.loads(shown(twice, "gitlab"))[0]["fingerprint"] == first
+
+
+RENDER: Final = """
+import sys
+from markdown_it import MarkdownIt
+made = MarkdownIt("gfm-like", {"html": True, "linkify": True})
+sys.stdout.write(made.render(sys.stdin.read()))
+"""
+
+
+def rendered(markdown: str) -> str:
+    """As GitHub makes HTML of it, before its own filter: nothing is to be left for that."""
+    python = environments.python_with(["markdown-it-py[linkify]"])
+    done = subprocess.run(
+        [python, "-c", RENDER], input=markdown, capture_output=True, text=True, timeout=60, check=True
+    )
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_markdown_shows_names_and_obeys_none(hostile: tuple[Path, Path]) -> None:
+    page = rendered(shown(hostile, "markdown"))
+    tags = set(re.findall(r"<(/?\w+)", page))
+    assert tags <= {
+        f"{end}{tag}" for end in ("", "/")
+        for tag in ("h3", "p", "table", "thead", "tbody", "tr", "th", "td", "code", "br", "ol", "ul", "li", "pre", "em")
+    } - {"em", "/em"}, tags  # fmt: skip
+    rows = re.findall(r"<tr>\n(.*?)</tr>", page, re.S)
+    assert len(rows) == 1 + min(10, len(NAMES)) and all(len(re.findall("<t[hd]", row)) == 5 for row in rows)
+    codes = [html.unescape(code) for code in re.findall(r"<code>(.*?)</code>", page, re.S)]
+    for name in NAMES:
+        # Blanks at the ends of a line of code are not shown, runs of them are.
+        assert any(visible(name) in code for code in codes), name
+
+
+def test_a_long_name_is_cut(tmp_path: Path) -> None:
+    names = ("std::vector<" * 397,)
+    sides = cleared(tmp_path / "a.memtoll", CLEARED, names=names), cleared(tmp_path / "b.memtoll", 3019, names=names)
+    for kind in ("text", "markdown"):
+        text = shown(sides, kind)
+        assert 9 <= text.count("std::") <= 20 and "..." in text
+    assert shown(sides, "gitlab").count("std::") >= 397
+
+
+@pytest.mark.slow
+def test_paths_are_those_of_the_checkout(twice: tuple[Path, Path]) -> None:
+    def path(**env: str) -> Any:
+        done = memtoll("report", "--baseline", *twice, "--format", "gitlab", env=env)
+        return json.loads(done.stdout)[0]["location"]["path"]
+
+    assert path() == "/src/parse_row.c"
+    assert path(GITHUB_WORKSPACE="/src") == path(CI_PROJECT_DIR="/src/") == "parse_row.c"
+    assert path(GITHUB_WORKSPACE="/sr") == path(GITHUB_WORKSPACE="/") == "/src/parse_row.c"
+
+
+@pytest.mark.slow
+def test_a_full_disk_is_an_error(twice: tuple[Path, Path]) -> None:
+    for kind in FORMATS:
+        with Path("/dev/full").open("w") as full:
+            done = subprocess.run(
+                [MEMTOLL, "report", "--baseline", *twice, "--format", kind],
+                stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False,
+            )  # fmt: skip
+        assert done.returncode == 1 and len(done.stderr.splitlines()) == 1, done
