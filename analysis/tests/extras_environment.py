@@ -16,7 +16,7 @@ from environments import python_with
 from package import ANALYSIS
 
 TESTS = ANALYSIS / "tests" / "extras"
-EXTRAS = ("arrow", "dask", "pprof", "perfetto", "otlp", "pytest")
+EXTRAS = ("arrow", "dask", "pprof", "perfetto", "otlp", "pytest", "mcp")
 
 
 def requirements() -> list[str]:
