@@ -19,6 +19,7 @@
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "doctor/argument_check.h"
+#include "doctor/ci.h"
 #include "doctor/doctor_load.h"
 #include "doctor/features.h"
 #include "events/names.h"
@@ -32,7 +33,10 @@
 struct doctor_options {
 	pid_t pid;
 	bool json;
+	bool ci;
 };
+
+#define OPTION_CI 512
 
 /* What was seen of a module's functions on the live process. */
 struct module_check {
@@ -56,6 +60,10 @@ struct findings {
 
 static const struct argp_option argp_options[] = {
 	{ "pid", 'p', "PID", 0, "the allocator of this process (default: of memtoll itself)", 1 },
+	{ "ci", OPTION_CI, NULL, 0,
+	  "what a container or a runner lacks, a line each, with the setting of Docker, GitHub and "
+	  "Kubernetes; needs no privileges",
+	  1 },
 	{ "json", 'j', NULL, 0, "one JSON object instead of text", 1 },
 	{ 0 },
 };
@@ -75,6 +83,13 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 		return 0;
 	case 'j':
 		options->json = true;
+		return 0;
+	case OPTION_CI:
+		options->ci = true;
+		return 0;
+	case ARGP_KEY_END:
+		if (options->ci && options->pid != getpid())
+			refuse("doctor: --ci and -p exclude each other");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -488,14 +503,24 @@ static int print_json(const struct doctor_options *options, const struct finding
 	return status;
 }
 
+/* Of this container, whatever it may. Exit status. */
+static int show_ci(bool json)
+{
+	g_autoptr(GPtrArray) lacks = ci_find();
+
+	if (ci_print(lacks, json))
+		return STATUS_FAILED;
+	return ci_works(lacks) ? STATUS_DONE : STATUS_UNSUPPORTED;
+}
+
 int cli_doctor(int argc, char **argv)
 {
 	const struct argp argp = {
 		.options = argp_options,
 		.parser = parse_option,
 		.doc = "Say what this kernel and an allocator allow. Exit status 1 if nothing "
-		       "works."
-		       "\vExamples:\n  memtoll doctor\n  memtoll doctor -p 1234\n",
+		       "works; of --ci: 3 if something is missing without which nothing is traced."
+		       "\vExamples:\n  memtoll doctor\n  memtoll doctor -p 1234\n  memtoll doctor --ci\n",
 	};
 	struct doctor_options options = { .pid = getpid() };
 	struct findings findings = { .works = true, .load_count = -1 };
@@ -504,6 +529,8 @@ int cli_doctor(int argc, char **argv)
 
 	if (parse_arguments(&argp, argc, argv, &options))
 		return STATUS_USAGE;
+	if (options.ci)
+		return show_ci(options.json);
 	status = check_privileges();
 	if (!status && options.pid != getpid())
 		status = check_privileges_for(options.pid);

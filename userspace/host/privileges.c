@@ -137,7 +137,7 @@ static uint64_t effective_capabilities(void)
 }
 
 /* Tries a perf event of a CPU, as fault windows open them. */
-static bool may_open_events(void)
+bool privileges_may_open_events(void)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
@@ -165,7 +165,7 @@ static bool events_take_admin(void)
 		return answer;
 	without.data[0].effective &= ~(uint32_t)BIT(CAP_SYS_ADMIN);
 	syscall(SYS_capset, &without.header, without.data);
-	answer = !may_open_events();
+	answer = !privileges_may_open_events();
 	syscall(SYS_capset, &before.header, before.data);
 	return answer;
 }
@@ -279,6 +279,23 @@ size_t privileges_list(struct privilege *privileges, size_t capacity)
 	return i;
 }
 
+bool privilege_is_bounded(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < G_N_ELEMENTS(all); i++)
+		if (!strcmp(all[i].told.name, name))
+			return prctl(PR_CAPBSET_READ, all[i].capability, 0, 0, 0) == 1;
+	return false;
+}
+
+bool privileges_first_pid_namespace(void)
+{
+	struct stat namespace;
+
+	return stat("/proc/self/ns/pid", &namespace) || namespace.st_ino == FIRST_PID_NAMESPACE;
+}
+
 /* "cap_bpf, cap_perfmon": those missing of what it always takes; NULL: none. */
 static char *missing(void)
 {
@@ -323,11 +340,17 @@ int check_privileges_for(pid_t pid)
 	return STATUS_UNSUPPORTED;
 }
 
+bool privileges_kernel_is_old(void)
+{
+	struct utsname machine;
+
+	return !uname(&machine) && !kernel_is(machine.release, OLDEST_MAJOR, OLDEST_MINOR);
+}
+
 int check_privileges(void)
 {
 	g_autofree char *lacks = NULL;
 	struct utsname machine;
-	struct stat namespace;
 
 	if (!uname(&machine) && !kernel_is(machine.release, OLDEST_MAJOR, OLDEST_MINOR)) {
 		message("this kernel, Linux %s, is too old; memtoll needs Linux %d.%d or later",
@@ -346,7 +369,7 @@ int check_privileges(void)
 				lacks);
 		return STATUS_UNSUPPORTED;
 	}
-	if (!may_open_events()) {
+	if (!privileges_may_open_events()) {
 		message("perf events are refused here: kernel.perf_event_paranoid is above 2, which "
 			"takes cap_sys_admin, or a seccomp filter forbids them");
 		return STATUS_UNSUPPORTED;
@@ -357,7 +380,7 @@ int check_privileges(void)
 		return STATUS_UNSUPPORTED;
 	}
 	/* BPF programs see pids of the first namespace, /proc here has those of another. */
-	if (!stat("/proc/self/ns/pid", &namespace) && namespace.st_ino != FIRST_PID_NAMESPACE) {
+	if (!privileges_first_pid_namespace()) {
 		message("memtoll runs in a container's pid namespace; run it on the host "
 			"(or with --pid=host)");
 		return STATUS_UNSUPPORTED;

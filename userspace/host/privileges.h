@@ -56,6 +56,15 @@ struct privilege {
 /* All of them, and whether this thread has it. How many. */
 size_t privileges_list(struct privilege *privileges, size_t capacity);
 
+/* Whether it is in the bounding set: root, or a program that has it by its file, could have it here. */
+bool privilege_is_bounded(const char *name);
+
+/* What is looked at beside capabilities, by trial: perf events of a CPU, and whose pids /proc has. */
+bool privileges_may_open_events(void);
+bool privileges_first_pid_namespace(void);
+/* Linux before 5.15. */
+bool privileges_kernel_is_old(void);
+
 /* Drop all others, of those the thread has. */
 void privileges_keep(enum privileges privileges);
 
