@@ -398,22 +398,6 @@ static int run_all(const struct compare_plan *plan, const char *prefix,
 	return status;
 }
 
-/* Recordings and their directory. */
-static void remove_temporary(const char *directory)
-{
-	GDir *entries = g_dir_open(directory, 0, NULL);
-	const char *name;
-
-	while (entries && (name = g_dir_read_name(entries))) {
-		g_autofree char *path = g_build_filename(directory, name, NULL);
-
-		unlink(path);
-	}
-	if (entries)
-		g_dir_close(entries);
-	rmdir(directory);
-}
-
 static int compare(struct arguments *arguments)
 {
 	struct compare_plan *plan = &arguments->plan;
@@ -450,7 +434,7 @@ static int compare(struct arguments *arguments)
 		message("losses exceed 1 %% of what was counted: %s", losses);
 out:
 	if (directory)
-		remove_temporary(directory);
+		compare_remove_temporary(directory);
 	comparison_free(comparison);
 	return status;
 }
@@ -461,6 +445,7 @@ int cli_compare(int argc, char **argv)
 	g_autofree char *command_line = g_strdup_printf("memtoll %s", line);
 	struct arguments arguments = {
 		.plan = {
+			.who = "compare",
 			.changes = g_ptr_array_new_with_free_func(g_free),
 			.runs = RUNS_DEFAULT,
 		},

@@ -213,6 +213,15 @@ static struct difference divide(const struct figure *figure)
 				    exp(b.mean - a.mean + half) };
 }
 
+struct difference figure_bounds(const struct figure *figure, enum compare_side side)
+{
+	struct estimate logs = logarithm(&figure->estimate[side], figure->values[side]);
+	double half = logs.freedom > 0 ? student(logs.freedom, true) * sqrt(logs.variance) : NAN;
+
+	return (struct difference){ figure->estimate[side].mean, exp(logs.mean - half),
+				    exp(logs.mean + half) };
+}
+
 void comparison_finish(struct comparison *comparison, const double divisor[SIDES])
 {
 	double half;

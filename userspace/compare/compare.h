@@ -70,6 +70,9 @@ struct figure *comparison_find(const struct comparison *comparison, enum compare
  */
 void comparison_finish(struct comparison *comparison, const double divisor[SIDES]);
 
+/* A side's mean over several runs, and its 99 % bounds, by the logarithms, as those of ratio. */
+struct difference figure_bounds(const struct figure *figure, enum compare_side side);
+
 /* 0 lies outside of the bounds; false where there are none. */
 bool difference_proved(const struct difference *difference);
 /* 1 lies outside of the bounds of a ratio. */

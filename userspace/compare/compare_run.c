@@ -57,8 +57,8 @@ static double now_s(void)
 }
 
 /*
- * In the child: its environment, and nowhere to write to but stderr. The command to run, never
- * freed.
+ * In the child: its environment, and nowhere to write to but stderr, or what there is (relay()). The
+ * command to run, never freed.
  */
 static char **enter(const struct compare_plan *plan, enum compare_side side)
 {
@@ -68,9 +68,10 @@ static char **enter(const struct compare_plan *plan, enum compare_side side)
 	signal(SIGINT, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
 	signal(SIGHUP, SIG_DFL);
-	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0)
+	if (null < 0 || dup2(null, STDIN_FILENO) < 0 ||
+	    (!plan->shows_output && dup2(null, STDOUT_FILENO) < 0))
 		_exit(126);
-	if (side != WITH)
+	if (side != WITH || !plan->changes)
 		return plan->command;
 	command = setting_command(plan->command, plan->changes, environ);
 	setting_enter(plan->changes);
@@ -85,18 +86,27 @@ static bool wait_end(int pidfd, int timeout_ms)
 	return poll(&fd, 1, timeout_ms) == 1;
 }
 
+/* " without the change" */
+static char *said_side(const struct compare_plan *plan, enum compare_side side)
+{
+	return plan->changes ? g_strdup_printf(" %s the change", compare_side_name(side)) :
+			       g_strdup("");
+}
+
 /* What there is to say of a command's end; STATUS_DONE where it is as it should be. */
 static int judge(const struct compare_plan *plan, enum compare_side side, int wait_status,
 		 bool we_ended_it)
 {
+	g_autofree char *where = said_side(plan, side);
+
 	if (we_ended_it || (WIFEXITED(wait_status) && !WEXITSTATUS(wait_status)))
 		return STATUS_DONE;
 	if (WIFSIGNALED(wait_status))
-		message("compare: '%s' was ended by signal %d %s the change", plan->command[0],
-			WTERMSIG(wait_status), compare_side_name(side));
+		message("%s: '%s' was ended by signal %d%s", plan->who, plan->command[0],
+			WTERMSIG(wait_status), where);
 	else
-		message("compare: '%s' failed %s the change (exit status %d)", plan->command[0],
-			compare_side_name(side), WEXITSTATUS(wait_status));
+		message("%s: '%s' failed%s (exit status %d)", plan->who, plan->command[0], where,
+			WEXITSTATUS(wait_status));
 	return STATUS_FAILED;
 }
 
@@ -195,22 +205,97 @@ static int trace(const struct compare_plan *plan, enum compare_side side, const 
 	return status;
 }
 
+/* What there is to read now goes to stderr. False: there will be no more. */
+static bool pass_on(int from)
+{
+	char some[4096];
+	ssize_t length = read(from, some, sizeof(some)), written, at = 0;
+
+	while (length > 0 && at < length) {
+		written = write(STDERR_FILENO, some + at, length - at);
+		if (written < 0 && errno != EINTR)
+			break; /* nobody reads it: the run goes on */
+		at += MAX(written, 0);
+	}
+	return length > 0 || (length < 0 && errno == EINTR);
+}
+
+/*
+ * While the child runs, what it and its command write goes to our stderr, by way of a pipe: what a
+ * program allocates depends on what it writes to, and a terminal, a file and the log of a server
+ * would each have counts of their own. Who outlives the command is not waited for.
+ */
+static void relay(int from, pid_t pid)
+{
+	struct pollfd fds[] = { { .fd = from, .events = POLLIN },
+				{ .fd = syscall(SYS_pidfd_open, pid, 0), .events = POLLIN } };
+	bool ended = false, asked = false;
+
+	while (!ended) {
+		/* Not for ever: a signal may come just before the wait. */
+		poll(fds, 2, 500);
+		if (interrupted && !asked)
+			kill(pid, SIGTERM); /* it finishes its recording */
+		asked |= interrupted;
+		ended = fds[1].fd < 0 || fds[1].revents;
+		if (ended || fds[0].revents) {
+			fcntl(from, F_SETFL, O_NONBLOCK);
+			while (pass_on(from))
+				;
+		}
+		if (fds[0].revents & POLLHUP)
+			fds[0].fd = -1;
+	}
+	if (fds[1].fd >= 0)
+		close(fds[1].fd);
+}
+
 int compare_run_traced(const struct compare_plan *plan, enum compare_side side, const char *path)
 {
-	int wait_status = 0;
-	pid_t pid = fork();
+	int wait_status = 0, output[2] = { -1, -1 };
+	pid_t pid;
 
-	if (pid < 0) {
-		message("cannot fork: %s", strerror(errno));
+	if (plan->shows_output && pipe2(output, O_CLOEXEC)) {
+		message("cannot make a pipe: %s", strerror(errno));
 		return STATUS_FAILED;
 	}
-	if (!pid)
+	pid = fork();
+	if (!pid) {
+		if (plan->shows_output &&
+		    (dup2(output[1], STDOUT_FILENO) < 0 || dup2(output[1], STDERR_FILENO) < 0))
+			_exit(126);
 		_exit(trace(plan, side, path));
+	}
+	if (plan->shows_output)
+		close(output[1]);
+	if (pid < 0)
+		message("cannot fork: %s", strerror(errno));
+	else if (plan->shows_output)
+		relay(output[0], pid);
+	if (plan->shows_output)
+		close(output[0]);
+	if (pid < 0)
+		return STATUS_FAILED;
 	while (waitpid(pid, &wait_status, 0) < 0 && errno == EINTR)
 		if (interrupted)
-			kill(pid, SIGTERM); /* it finishes its recording */
+			kill(pid, SIGTERM);
 	if (WIFEXITED(wait_status))
 		return WEXITSTATUS(wait_status);
-	message("compare: the tracer was ended by signal %d", WTERMSIG(wait_status));
+	message("%s: the tracer was ended by signal %d", plan->who, WTERMSIG(wait_status));
 	return STATUS_FAILED;
+}
+
+void compare_remove_temporary(const char *directory)
+{
+	GDir *entries = g_dir_open(directory, 0, NULL);
+	const char *name;
+
+	while (entries && (name = g_dir_read_name(entries))) {
+		g_autofree char *path = g_build_filename(directory, name, NULL);
+
+		unlink(path);
+	}
+	if (entries)
+		g_dir_close(entries);
+	rmdir(directory);
 }

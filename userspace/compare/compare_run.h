@@ -10,9 +10,12 @@
 #include "session/session.h"
 
 struct compare_plan {
+	const char *who; /* the command of memtoll whose runs they are: begins messages */
 	struct session_config tracing; /* without output and command */
 	char **command;
-	GPtrArray *changes; /* "VARIABLE=VALUE" */
+	GPtrArray *changes; /* "VARIABLE=VALUE"; NULL: the sides are run alike */
+	/* Of traced runs: what is written goes to stderr, by way of a pipe; else stdout to nowhere. */
+	bool shows_output;
 	unsigned int runs;  /* of each side */
 	const char *prefix; /* of the recordings to keep; NULL: temporary ones */
 };
@@ -43,6 +46,9 @@ int compare_run_traced(const struct compare_plan *plan, enum compare_side side, 
  */
 int compare_read(const char *path, const struct compare_plan *plan, enum compare_side side,
 		 struct comparison *comparison, double *divisor, char **losses);
+
+/* Recordings, what they may have left, and their directory. */
+void compare_remove_temporary(const char *directory);
 
 /* SIGINT or SIGTERM came; set up by compare_catch_signals(). */
 bool compare_interrupted(void);
