@@ -127,7 +127,8 @@ static int step_prepare(struct session *session)
 	}
 	session->mechanism = uprobe_mechanism_find();
 	key = price_key(session);
-	if (!price_cache_read(&key, &session->prices, &session->prices_age_s)) {
+	if (!session->config.counts_only &&
+	    !price_cache_read(&key, &session->prices, &session->prices_age_s)) {
 		session->calibration = calibration_begin();
 		if (!session->calibration)
 			return STATUS_FAILED;
@@ -447,7 +448,8 @@ static int step_attach(struct session *session)
 	begin_counts(session);
 	run_start_record(session->recording, config, session->mechanism, session->start_ns);
 	session_record_state(session);
-	if (run_prices_record(session->recording, &session->prices, session->prices_age_s))
+	if (!config->counts_only &&
+	    run_prices_record(session->recording, &session->prices, session->prices_age_s))
 		return STATUS_FAILED;
 	session_switch_window(session, true);
 	/* The calibration's faults were counted, too. */

@@ -51,8 +51,9 @@ struct session_config {
 	bool faults;
 	bool mappings;
 	bool samples;
-	bool reads;			 /* of files */
-	double overhead_limit;		 /* share of the CPU time, 0: none is set */
+	bool reads;	       /* of files */
+	bool counts_only;      /* no time is asked for: what probes cost is not measured */
+	double overhead_limit; /* share of the CPU time, 0: none is set */
 	const char *overhead_limit_text; /* "none", or in percent: for the record */
 	bool may_leave_calls;		 /* system calls of an idle program may go unwatched */
 	const char *probes;		 /* as given, for the record */
