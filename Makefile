@@ -27,7 +27,10 @@ ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARNINGS) -iquote . -iquote userspace -I
 	     $(shell $(PKG_CONFIG) --cflags $(LIBS) 2>/dev/null)
 # What the demo shows has its name in a stripped binary, too.
 EXPORTED := -Wl,--export-dynamic-symbol=clear_block
-ALL_LIBS = $(shell $(PKG_CONFIG) --libs $(LIBS) 2>/dev/null) -lZydis -liberty -lpthread -lm
+# What is a C++ library's (toml++) is compiled as such, and needs no libstdc++ beside the binary.
+ALL_CXXFLAGS = -std=c++17 -fno-exceptions -fno-rtti -D_GNU_SOURCE $(WARNINGS) -iquote userspace $(CFLAGS) $(SANITIZE) \
+	       $(shell $(PKG_CONFIG) --cflags glib-2.0 2>/dev/null)
+ALL_LIBS = $(shell $(PKG_CONFIG) --libs $(LIBS) 2>/dev/null) -lZydis -liberty -l:libstdc++.a -lpthread -lm
 BPF_CFLAGS := -g -O2 -mcpu=v3 -target bpf -D__TARGET_ARCH_$(ARCH) -Ivmlinux/$(ARCH) -Ibpf \
 	      -Wall -Wextra -Wno-unused-parameter -Werror
 
@@ -60,7 +63,8 @@ GENERATED := $(SKELETONS) $(O)/recording_sql.h $(O)/report_schema.h $(O)/interva
 	$(O)/timeline_sql.h $(O)/redact_sql.h
 
 SOURCES := $(filter-out userspace/tests/%,$(wildcard userspace/*/*.c))
-OBJECTS := $(SOURCES:userspace/%.c=$(O)/userspace/%.o)
+CXX_SOURCES := $(wildcard userspace/*/*.cc)
+OBJECTS := $(SOURCES:userspace/%.c=$(O)/userspace/%.o) $(CXX_SOURCES:userspace/%.cc=$(O)/userspace/%.o)
 LIBRARY := $(O)/libmemtoll.a
 UNIT_SOURCES := $(wildcard userspace/tests/*/test_*.c)
 UNIT_TESTS := $(patsubst %.c,$(O)/tests/%,$(notdir $(UNIT_SOURCES)))
@@ -166,7 +170,7 @@ bench-table: ## the tables of doc/overhead.md from the last results
 lint: deps-lint ## what can be said without running it: format, common bugs, types, shell
 	$(Q)$(RUN) lint
 
-C_FILES = $(shell git ls-files '*.c' '*.h' | grep -v ^vmlinux/)
+C_FILES = $(shell git ls-files '*.c' '*.h' 'userspace/*/*.cc' | grep -v ^vmlinux/)
 
 lint-format:
 	$(Q)$(CLANG_FORMAT) --dry-run -Werror $(C_FILES)
@@ -274,6 +278,11 @@ $(O)/userspace/%.o: userspace/%.c Makefile | $(GENERATED)
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
+
+$(O)/userspace/%.o: userspace/%.cc Makefile
+	$(call say,CXX,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CXX) $(ALL_CXXFLAGS) -MMD -MP -c $< -o $@
 
 $(LIBRARY): $(filter-out %/main.o,$(OBJECTS))
 	$(call say,AR,$@)

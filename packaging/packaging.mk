@@ -103,7 +103,7 @@ test-packages: deps-lint deps-packages ## build and try the packages, in Debian'
 
 # Each library that has an archive here is linked in; what has none goes along in lib/memtoll. libc stays the
 # machine's own: a static one could not read its users and time zones, and is no smaller.
-STATIC_NAMES = $(patsubst -l%,%,$(filter -l%,$(shell $(PKG_CONFIG) --static --libs $(LIBS) 2>/dev/null) -lZydis -lZycore -liberty))
+STATIC_NAMES = $(patsubst -l%,%,$(filter -l%,$(shell $(PKG_CONFIG) --static --libs $(LIBS) 2>/dev/null) -lZydis -lZycore -liberty -lstdc++))
 has_archive = $(filter-out lib$(1).a,$(shell $(CC) -print-file-name=lib$(1).a))
 KEPT_DYNAMIC := c m pthread dl rt
 DIST_LIBS = -Wl,--as-needed -Wl,--start-group $(foreach name,$(STATIC_NAMES),$(if $(filter $(name),$(KEPT_DYNAMIC)),,\

@@ -12,6 +12,7 @@ enum {
 	STATUS_USAGE = 2,
 	STATUS_UNSUPPORTED = 3, /* this kernel or these privileges cannot do it */
 	STATUS_LOSSES = 4,	/* finished, but losses exceed the limit */
+	STATUS_OVER_BUDGET = 5, /* of memtoll gate */
 };
 
 /* "memtoll: " + text + newline. */

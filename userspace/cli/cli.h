@@ -21,6 +21,7 @@ int cli_stat(int argc, char **argv);
 int cli_report(int argc, char **argv);
 int cli_symbolize(int argc, char **argv);
 int cli_explain(int argc, char **argv);
+int cli_gate(int argc, char **argv);
 int cli_compare(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 int cli_top(int argc, char **argv);

@@ -25,6 +25,7 @@ static const struct command {
 	{ "report", cli_report, "print a recording as text or JSON" },
 	{ "symbolize", cli_symbolize, "name a recording's frames again, from debug files" },
 	{ "compare", cli_compare, "what a change of environment does to a command's toll" },
+	{ "gate", cli_gate, "hold what a command's memory costs against a budget, for CI" },
 	{ "explain", cli_explain, "the long form of a piece of advice" },
 	{ "doctor", cli_doctor, "what this kernel and an allocator allow" },
 	{ "demo", cli_demo, "memtoll at work, or a recording of it where nothing can be traced" },
@@ -50,7 +51,7 @@ static void usage(FILE *out)
 		fprintf(out, "  %-9s %s\n", commands[i].name, commands[i].help);
 	fputs("\nExit status:\n"
 	      "  0 done, 1 failed, 2 usage, 3 this kernel or these privileges cannot do it,\n"
-	      "  4 finished but losses exceed the limit\n"
+	      "  4 finished but losses exceed the limit, 5 over budget (gate)\n"
 	      "\nExamples:\n"
 	      "  memtoll stat -- ./program --its-option\n"
 	      "  memtoll record -p 1234 -d 10s -o server.memtoll\n"

@@ -35,11 +35,12 @@ MAY_INCLUDE: Final = {
         "session": "base host events symbols python ledger recording probes targets budget",
         "report": "base symbols recording",
         "compare": "base host recording session report",
+        "gate": "base recording session report compare",
         "doctor": "base host events symbols allocators probes session",
         "top": "base host recording",
         "watch": "base host recording session report",
         "cli": "base host symbols unwind python allocators events ledger recording probes targets budget session "
-        "report compare doctor top watch",
+        "report compare gate doctor top watch",
     }.items()
 }
 # The same for the folders of bpf/, each of which may include wire/, too.
@@ -64,7 +65,11 @@ LONGEST_FUNCTION, LONGEST_FILE, COLUMNS = 80, 700, 100
 def sources() -> list[Path]:
     """The product's own, without the tests."""
     return sorted(
-        path for folder in (USERSPACE, BPF) for path in folder.glob("*/*.[ch]") if path.parent.name != "tests"
+        path
+        for folder in (USERSPACE, BPF)
+        for ending in ("c", "h", "cc")
+        for path in folder.glob(f"*/*.{ending}")
+        if path.parent.name != "tests"
     )
 
 

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0
+/* toml_file.cc: between toml++ and C. No exception leaves it, as it is built without. */
+#define TOML_HEADER_ONLY 1
+#define TOML_EXCEPTIONS 0
+#define TOML_ENABLE_FORMATTERS 0
+#define TOML_ENABLE_WINDOWS_COMPAT 0
+#include <toml++/toml.h>
+
+#include "gate/toml_file.h"
+
+namespace
+{
+
+void value_free(gpointer data)
+{
+	auto value = static_cast<toml_value *>(data);
+
+	g_strfreev(value->keys);
+	g_free(value->text);
+	g_free(value);
+}
+
+char *copy(std::string_view text)
+{
+	return g_strndup(text.data(), text.size());
+}
+
+/* keys: of the tables around it, and its own. */
+void add_value(GPtrArray *values, GPtrArray *keys, const toml::node &node)
+{
+	auto value = g_new0(toml_value, 1);
+
+	value->keys = g_new0(char *, keys->len + 1);
+	for (guint i = 0; i < keys->len; i++)
+		value->keys[i] = g_strdup(static_cast<char *>(g_ptr_array_index(keys, i)));
+	value->line = node.source().begin.line;
+	value->kind = TOML_OTHER;
+	if (auto text = node.as_string()) {
+		value->kind = TOML_TEXT;
+		value->text = copy(text->get());
+	} else if (auto number = node.as_integer()) {
+		value->kind = TOML_INTEGER;
+		value->number = number->get();
+	}
+	g_ptr_array_add(values, value);
+}
+
+/* How deep tables lie in tables is bounded by toml++. */
+void add_table(GPtrArray *values, GPtrArray *keys, const toml::table &table)
+{
+	for (auto &&[key, node] : table) {
+		g_ptr_array_add(keys, copy(key.str()));
+		if (auto inner = node.as_table())
+			add_table(values, keys, *inner);
+		else
+			add_value(values, keys, node);
+		g_ptr_array_set_size(keys, keys->len - 1);
+	}
+}
+
+gint by_line(gconstpointer one, gconstpointer two)
+{
+	auto a = *static_cast<toml_value *const *>(one), b = *static_cast<toml_value *const *>(two);
+
+	return (a->line > b->line) - (a->line < b->line);
+}
+
+} // namespace
+
+GPtrArray *toml_values(const char *text, size_t length, char **error, unsigned int *line)
+{
+	toml::parse_result result = toml::parse(std::string_view(text, length));
+	GPtrArray *values, *keys;
+
+	if (!result) {
+		*error = copy(result.error().description());
+		*line = result.error().source().begin.line;
+		return nullptr;
+	}
+	values = g_ptr_array_new_with_free_func(value_free);
+	keys = g_ptr_array_new_with_free_func(g_free);
+	add_table(values, keys, result.table());
+	g_ptr_array_unref(keys);
+	g_ptr_array_sort(values, by_line);
+	return values;
+}
