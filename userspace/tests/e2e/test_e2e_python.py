@@ -366,6 +366,48 @@ def test_fork_and_exec(out: Path, tmp_path: Path) -> None:
         assert sum(site.calls for site in mine) == witness["count"], function
 
 
+MAPS = """\
+import ctypes, mmap, sys
+library = ctypes.CDLL(sys.argv[1])
+def fill(rounds):
+    for _ in range(rounds):
+        library.map_one()
+        mmap.mmap(-1, 1 << 20).close()
+fill(30011)
+"""
+MAP_ONE = """\
+#include <sys/mman.h>
+void map_one(void)
+{
+	munmap(mmap(0, 1 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 1 << 20);
+}
+"""
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_mappings_name_the_programs_line(out: Path, tmp_path: Path, python: str) -> None:
+    """What of the standard library is in C may have lines as well (pyenv); a sentence has the program's all the same."""
+    (tmp_path / "maps.py").write_text(MAPS)
+    (tmp_path / "map_one.c").write_text(MAP_ONE)
+    library = tmp_path / "lib" / "python3.11" / "lib-dynload" / "map_one.so"
+    library.parent.mkdir(parents=True)
+    words = ["gcc", "-g", "-O1", "-shared", "-fPIC", "-o", str(library), str(tmp_path / "map_one.c")]
+    subprocess.run(words, check=True, timeout=60)
+    recording = record(out, command=[python, tmp_path / "maps.py", library])
+    # The first calls may come before memtoll has read what was just mapped: their stacks end there.
+    rows = recording.query(
+        "SELECT m.call, p.code, SUM(m.calls) FROM map_call m JOIN stack_place p USING (stack_id)"
+        " JOIN stack s USING (stack_id) WHERE s.complete"
+        " AND (p.code LIKE 'map_one%' OR p.code LIKE 'mmapmodule.c:%' OR p.code LIKE 'maps.py:%(fill)') GROUP BY 1, 2"
+    )
+    counts = {(call, place): calls for call, place, calls in rows}
+    assert counts.keys() == {(call, f"maps.py:{line} (fill)") for call in ("mmap", "munmap") for line in (5, 6)}
+    assert all(101 < calls <= 30_011 for calls in counts.values()), counts
+    # Its own frame is in the stack all the same, with its line.
+    frames = "SELECT DISTINCT function FROM frame WHERE file LIKE '%/map_one.c' AND line = 4"
+    assert recording.query(frames) == [("map_one",)]
+
+
 def test_cffi_line_then_cffi_then_calloc(out: Path) -> None:
     """Casebook 3: from root to leaf the Python line, cffi's function, calloc."""
     recording = record(out, command=[DEBIAN, SOURCES / "python_cffi.py"], exact=False)

@@ -24,6 +24,8 @@ LIBRARY: dict[str, tuple[str, str, int, str]] = {
     "frozen": ("_call_with_frames_removed", "<frozen importlib._bootstrap>", 241, ""),
     "python": ("decode", "/usr/lib/python3.11/json/decoder.py", 337, ""),
     "interpreter": ("PyByteArray_Resize", "/build/Objects/bytearrayobject.c", 233, "/usr/bin/python3.11"),
+    "python's own extension": (
+        "new_mmap_object", "/build/Modules/mmapmodule.c", 1356, "/opt/py/lib/python3.12/lib-dynload/mmap.so"),
     "go": ("runtime.mallocgc", "/usr/lib/go-1.19/src/runtime/malloc.go", 1100, "/srv/program"),
     "v8": ("v8::internal::Heap::Allocate(unsigned long)", "", 0, "/usr/bin/node"),
     "node": ("ossl_namemap_name2num", "", 0, "/usr/bin/node"),
@@ -32,6 +34,8 @@ LIBRARY: dict[str, tuple[str, str, int, str]] = {
     "java": ("java.util.Arrays.fill(byte[])", "", 0, "[jit]"),
     "java stub": ("new_type_array Runtime1 stub", "", 0, "[jit]"),
     "jvm": ("MemAllocator::allocate() const", "", 0, "/usr/lib/jvm/java-17/lib/server/libjvm.so"),
+    "java's start": ("JavaMain", "", 0, "/usr/lib/jvm/java-17/lib/libjli.so"),
+    "java's native code": ("Java_java_nio_MappedMemoryUtils_force0", "", 0, "/usr/lib/jvm/java-17/lib/libnio.so"),
     "php": ("zend_hash_destroy", "", 0, "/usr/bin/php8.2"),
     "ruby": ("ruby_xmalloc2", "", 0, "/usr/lib/x86_64-linux-gnu/libruby-3.1.so.3.1.2"),
     "lua": ("lua_pcall", "", 0, "/usr/bin/luajit"),
@@ -45,6 +49,8 @@ LIBRARY: dict[str, tuple[str, str, int, str]] = {
 NOT_LIBRARY: dict[str, tuple[str, str, int, str]] = {
     "namespace core": ("core::Engine::run(int)", "", 0, "/srv/program"),
     "site packages": ("solve", "/usr/lib/python3/dist-packages/solver/main.py", 7, ""),
+    "a name that begins like a system call's": ("mmap_region", "/home/me/region.c", 0, "/srv/program"),
+    "an extension of its own": ("scan", "/home/me/scan.c", 7, "/opt/py/lib/python3.12/site-packages/scan.so"),
     "argument": ("take(std::vector<int>)", "", 0, "/srv/program"),
     "a script's function": ("fill", "/srv/buffer.js", 17, "[jit]"),
     "a class of its own": ("org.acme.java.Pool.make(java.lang.String)", "", 0, "[jit]"),
