@@ -418,6 +418,22 @@ static void print_nameless(struct page *page)
 	}
 }
 
+/* Code that was made at run time, or nothing is known of, in places that no other code tells. */
+static void print_fileless(struct page *page)
+{
+	sqlite3_stmt *row =
+		page_query(page, "SELECT unsaid FROM temp.fileless WHERE unsaid >= 0.1");
+
+	while (page_next(page, row)) {
+		g_autofree char *line = NULL;
+
+		line = g_strdup_printf("%.0f %% of the time is at code in no file, without names:"
+				       " --full says how to get them",
+				       100 * sqlite3_column_double(row, 0));
+		page_wrap(page, "", 0, line);
+	}
+}
+
 typedef void (*print_fn)(struct page *page);
 
 /* What several parts print, as text. */
@@ -443,7 +459,8 @@ static char *printed(struct page *page, const print_fn *parts, size_t count)
 int report_short(sqlite3 *database, const struct report_options *options, FILE *out)
 {
 	static const print_fn above[] = { print_head, print_shares, print_said, print_findings };
-	static const print_fn below[] = { print_losses_beyond, print_nameless, print_confidence };
+	static const print_fn below[] = { print_losses_beyond, print_nameless, print_fileless,
+					  print_confidence };
 	struct page page = { .database = database,
 			     .out = out,
 			     .color = options->color,

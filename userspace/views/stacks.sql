@@ -76,10 +76,27 @@ SELECT stack_id, depth,
 	CASE WHEN LENGTH(place) > 24 THEN SUBSTR(place, 1, 21) || '...' ELSE place END AS place
 FROM stack_line WHERE depth < 6;
 
--- Stacks through code that is in no file, and of which no perf map told the name.
+-- Stacks through code that is in no file, as far as is known, and that no perf map has named.
 CREATE VIEW nameless_stack AS
 SELECT DISTINCT stack_id FROM stack_frame
 WHERE frame_id IN (SELECT frame_id FROM frame WHERE function = '' AND module = '');
+
+-- How much of the time has such stacks, where that is a tenth; unsaid: of it, where no other code
+-- of the program's own is in the stack, so that the place is unknown. unwatched: it may be of
+-- files, as mapping calls were not traced. One row at most.
+CREATE VIEW fileless AS
+SELECT share, unsaid, EXISTS (SELECT 1 FROM not_captured WHERE toll = 'map') AS unwatched
+FROM (
+	SELECT TOTAL(time_ns) / MAX(all_ns, 1.0) AS share,
+		TOTAL(CASE WHEN NOT EXISTS (SELECT 1 FROM stack_line l WHERE l.stack_id
+			IN (f.allocated_stack, f.touched_stack) AND l.usable < 3)
+			THEN time_ns END) / MAX(all_ns, 1.0) AS unsaid
+	FROM (
+		SELECT allocated_stack, touched_stack, time_ns,
+			(SELECT SUM(time_ns) FROM sites) AS all_ns
+		FROM sites WHERE allocated_stack IN (SELECT stack_id FROM nameless_stack)
+			OR touched_stack IN (SELECT stack_id FROM nameless_stack)) f)
+WHERE share >= 0.1;
 
 -- Of the time of the sites that have a stack: how much has its stacks whole (stopped ''), and what
 -- ended the others. A site with two stacks is whole where both are.

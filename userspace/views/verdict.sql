@@ -668,20 +668,17 @@ FROM (SELECT SUM(CASE WHEN unresolved_ns > 0 THEN calls END) AS calls,
 	SUM(unresolved_ns) AS unresolved_ns, SUM(alloc_ns) AS alloc_ns FROM call_cost)
 WHERE unresolved_ns > 0.1 * alloc_ns AND alloc_ns > 0.05 * (SELECT observed_ns FROM observed)
 UNION ALL
-SELECT 9, PRINTF('code that was made at run time has no names, in stacks of %.0f %% of the time: ',
+SELECT 9, PRINTF('code that was %s has no names, in stacks of %.0f %% of the time: ',
+	CASE WHEN unwatched THEN 'mapped or made meanwhile' ELSE 'made at run time' END,
 	100.0 * share) || CASE
+	WHEN unwatched THEN 'mapping calls were not traced (--probes)'
 	WHEN EXISTS (SELECT 1 FROM process WHERE executable GLOB '*/node*')
 		THEN 'start Node with --perf-basic-prof'
 	WHEN EXISTS (SELECT 1 FROM process WHERE executable GLOB '*/java')
 		THEN 'start Java with -XX:+PreserveFramePointer, and have it write its names '
 			|| 'while it is recorded (jcmd PID Compiler.perfmap)'
 	ELSE 'a runtime that writes /tmp/perf-PID.map gives them' END
-FROM (SELECT SUM(CASE WHEN touched_stack IN (SELECT stack_id FROM nameless_stack)
-		OR allocated_stack IN (SELECT stack_id FROM nameless_stack)
-		THEN time_ns ELSE 0.0 END)
-		/ MAX(SUM(time_ns), 1.0) AS share
-	FROM sites)
-WHERE share >= 0.1
+FROM fileless
 UNION ALL
 SELECT 6, PRINTF('%.0f %% of the time is at code of %s that has no names: install its debug '
 		|| 'symbols (Debian, Ubuntu: the -dbgsym package of what dpkg -S %s says)',

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from facts import US, Facts, S
+from harness import memtoll
 
 OWN = ("worker", "/home/me/worker.c", 42)
 LIBC = "/usr/lib/x86_64-linux-gnu/libc.so.6"
@@ -142,6 +145,30 @@ def test_how_code_made_at_run_time_gets_names(executable: str, hint: str) -> Non
     assert "in stacks of 20 % of the time" in note and hint in note
     facts.database.execute("UPDATE frame SET module = '[jit]', function = 'go' WHERE function = ''")
     assert not [row for row in facts.rows("SELECT text FROM note") if "made at run time" in row["text"]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("told", "mappings"), [(False, True), (True, True), (False, False)])
+def test_places_in_no_file_are_said_on_the_page(tmp_path: Path, told: bool, mappings: bool) -> None:
+    """Where no other code tells the place; of code that was not seen to be mapped it is not said how it was made."""
+    path = tmp_path / "a.memtoll"
+    facts = Facts(path)
+    facts.prices()
+    facts.slice()
+    facts.process()
+    facts.cpu(S)
+    caller = ("run", "/srv/run.c", 9) if told else ("lua_pcall", "", 0)
+    facts.samples("memset", 100, facts.stack(("", "", 0), caller))
+    facts.database.execute("UPDATE frame SET module = '' WHERE function = ''")
+    facts.database.execute("UPDATE frame SET module = '/usr/bin/luajit' WHERE function = 'lua_pcall'")
+    if not mappings:
+        facts.row("not_captured", toll="map", reason="mapping calls were not traced")
+    (note,) = [row["text"] for row in facts.rows("SELECT text FROM note") if "has no names" in row["text"]]
+    assert ("made at run time" in note) == ("/tmp/perf-PID.map" in note) == mappings
+    assert ("--probes" in note) == (not mappings)
+    facts.save()
+    page = " ".join(memtoll("report", path).stdout.split())
+    assert ("100 % of the time is at code in no file, without names: --full" in page) == (not told)
 
 
 def test_python_copies_what_it_only_reads() -> None:
