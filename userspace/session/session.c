@@ -225,7 +225,7 @@ static int open_consumers(struct session *session)
 			.probes = session->probes,
 			.targets = session->targets,
 			.recording = session->recording,
-			.limit = session->config.uprobes ? session->config.overhead_limit : 0,
+			.limit = session->config.overhead_limit,
 			.command = session->launch != NULL,
 			.may_leave_calls = session->config.may_leave_calls,
 		},
