@@ -369,8 +369,9 @@ SELECT
 		AS foreign_kind,
 	EXISTS (SELECT 1 FROM allocator WHERE kind = 'glibc') AS has_glibc,
 	MAX(0.0, t.kernel_ns - t.kernel_clear_ns) AS kernel_work_ns, hu.kernel_huge,
-	-- a mapping of its own that holds no huge page
-	COALESCE(r.mapped >= 0.5 AND r.mean_bytes < 4194304, 0) AS kernel_small,
+	-- a mapping of its own that holds no huge page; or most of it would be cleared for nothing
+	COALESCE(r.mapped >= 0.5 AND r.mean_bytes < 4194304, 0)
+		OR COALESCE(4 * s.kernel_site_bytes < b.made_bytes, 0) AS kernel_small,
 	b.made AS kernel_made, b.freed AS kernel_freed, 1.0 * b.made_bytes / b.made AS kernel_block,
 	s.kernel_site_ns / b.made AS kernel_each_ns,
 	CASE WHEN s.kernel_call = 'calloc' AND c.memset_bytes_per_s > 0

@@ -212,6 +212,7 @@ def test_unused_blocks_of_calloc_are_not_kept(out: Path) -> None:
     advice = {one["code"]: one for one in recording.report["verdict"]["advice"]}
     assert "map-storm" not in advice and not any(one["try"] for one in advice.values()), advice
     assert {"map-churn", "first-touch"} & advice.keys(), "to keep the buffer in the program is right"
+    assert not any("HUGEPAGE" in one["text"] for one in advice.values()), "most of each would be cleared for nothing"
 
 
 def test_blocks_that_grow_by_mremap_are_not_kept(out: Path) -> None:

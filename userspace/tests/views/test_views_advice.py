@@ -430,6 +430,14 @@ def test_huge_pages_are_not_advised_where_they_are() -> None:
     assert "MADV_HUGEPAGE" not in given(made)["first-touch"]["text"]
 
 
+@pytest.mark.parametrize(("part", "advised"), [(2, True), (400, False)])
+def test_huge_pages_are_not_advised_for_blocks_of_which_little_is_used(part: int, advised: bool) -> None:
+    made = facts.touched_churn()
+    made.database.execute("UPDATE call SET bytes = ? * bytes", (part,))
+    made.database.execute("UPDATE block SET made_bytes = ? * made_bytes, freed_bytes = ? * freed_bytes", (part, part))
+    assert ("MADV_HUGEPAGE" in given(made)["first-touch"]["text"]) == advised
+
+
 def all_that_is_said(made: Facts) -> str:
     return " ".join(f"{row['text']} {row['try']}" for row in given(made).values())
 
