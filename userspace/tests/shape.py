@@ -8,6 +8,7 @@ Null (a shape, or null).
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -589,6 +590,18 @@ def check_doubts(report: dict[str, Any]) -> None:
         assert said or (told and difference < 0), (failed, sentence)
 
 
+def check_computing(report: dict[str, Any], shares: dict[str, float]) -> None:
+    """A program that computes most is told which part of memory is the largest, and how much all of it takes."""
+    sentence = report["verdict"]["sentence"]
+    if "Computing takes" not in sentence and "the largest, compute, takes" not in sentence:
+        return
+    memory = {family: share for family, share in shares.items() if family != "compute"}
+    if sum(memory.values()) >= 0.1 + len(TOLLS) * ROUNDING:
+        assert "not what it waits for" not in sentence and "in all, most in" in sentence, (sentence, shares)
+    named = re.search(r" in all, most in ([a-z]+): ", sentence)
+    assert not named or memory[named[1]] >= max(memory.values()) - 2 * ROUNDING, (sentence, shares)
+
+
 def check_laws(report: dict[str, Any]) -> None:
     """What holds for every recording, whatever the program did."""
     toll, verdict, zeroing = report["toll"], report["verdict"], report["zeroing"]
@@ -599,6 +612,7 @@ def check_laws(report: dict[str, Any]) -> None:
     assert 0 <= verdict["low"] <= verdict["share"] <= verdict["high"] <= 1, verdict
     assert verdict["sentence"].strip()
     check_doubts(report)
+    check_computing(report, shares)
     for name, check in report["checks"].items():
         assert check["difference"] == check["ours"] - check["kernel"], (name, check)
     for name in TOLLS:

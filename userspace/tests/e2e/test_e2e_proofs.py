@@ -215,6 +215,30 @@ def test_unused_blocks_of_calloc_are_not_kept(out: Path) -> None:
     assert not any("HUGEPAGE" in one["text"] for one in advice.values()), "most of each would be cleared for nothing"
 
 
+ONE_UNUSED = """\
+import ctypes
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+libc.free.argtypes = [ctypes.c_void_p]
+reserve = libc.malloc(ctypes.c_size_t(6 << 30))
+for _ in range(5003):
+    block = libc.malloc(ctypes.c_size_t(40 << 20))
+    ctypes.memset(block, 1, 60001)
+    libc.free(block)
+libc.free(reserve)
+"""
+
+
+def test_one_unused_block_is_not_promised_the_calls_of_others(out: Path) -> None:
+    """By bytes it is most of what was mapped; by calls two of ten thousand."""
+    recording = record(out, command=["/usr/bin/python3", "-c", ONE_UNUSED])
+    ((unused,),) = recording.query("SELECT MAX(never_used_bytes) FROM block WHERE freed = 1")
+    assert unused >= 6 << 30
+    assert recording.report["calls"]["malloc"] >= 5003
+    codes = {one["code"] for one in recording.report["verdict"]["advice"]}
+    assert "never-used" not in codes, codes
+
+
 def test_blocks_that_grow_by_mremap_are_not_kept(out: Path) -> None:
     """A top that is kept would serve them, and copy at each step: the settings make more faults."""
     proof = Proof("trim-storm", ("kept", "grow", 3, 16_411, 9_000_011), {"KEPT_TRIM": "131072"})
