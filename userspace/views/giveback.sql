@@ -333,8 +333,11 @@ SELECT
 		AS own_storm_populated,
 	COALESCE(MAX(CASE kind WHEN 'stack' THEN storm AND populated END), 0)
 		AS stack_storm_populated,
-	COALESCE(MAX(CASE WHEN kind = 'trim' AND storm THEN twice_bytes END),
-		0) AS trim_storm_twice,
+	-- of the heaps that a setting keeps
+	COALESCE(SUM(CASE WHEN kind IN ('trim', 'heap') AND storm THEN twice_bytes END), 0)
+		AS kept_twice,
+	COALESCE(SUM(CASE WHEN kind IN ('trim', 'heap') AND worth THEN again_touch_ns
+		* MIN(1.0, 1.0 * twice_bytes / MAX(again_bytes, 1)) END), 0.0) AS kept_twice_ns,
 	MAX(CASE kind WHEN 'trim' THEN 10
 		* twice_bytes >= again_bytes END) AS trim_storm_clears_twice,
 	MAX(CASE kind WHEN 'trim' THEN mmap_value IS NOT NULL END) AS trim_storm_needs_both,

@@ -100,8 +100,9 @@ INSERT INTO advice_text (code, part, choice, condition, allocator, text) VALUES
 
 INSERT INTO advice (code, title, process, condition, gain, evidence, cost, explain) VALUES (
 'calloc-double-clear', 'calloc clears pages that the kernel had just cleared', 'kernel_pid',
-'zeroing_matters AND twice_calloc_bytes > 0 AND 2 * trim_storm_twice < twice_calloc_bytes',
-'(twice_calloc_ns + foreign_ns) / base_ns',
+'zeroing_matters AND twice_calloc_bytes > 0 AND 2 * kept_twice < twice_calloc_bytes',
+-- a storm of glibc's heaps promises what of it is its own
+'(MAX(0.0, twice_calloc_ns - kept_twice_ns) + foreign_ns) / base_ns',
 '{twice_calloc_bytes} first touched by the memset inside calloc, {twice_calloc_time} of faults;
 	{all_libc_time} of memset.',
 'Memory that is kept instead of given back counts as resident until the program ends.',

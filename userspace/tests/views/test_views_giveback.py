@@ -387,6 +387,24 @@ def test_calloc_clears_a_kept_heap_whole() -> None:
     assert "trim-storm" not in codes(made)
 
 
+@pytest.mark.parametrize("how", ["brk", "heap"])
+@pytest.mark.parametrize("others", [0, 2])
+def test_pages_that_a_storm_brings_are_not_promised_twice(how: str, others: int) -> None:
+    """calloc clears them again: to keep the heap saves both, and calloc-double-clear has what no storm brought."""
+    made = stormy(how, 33554432, span_bytes=5 * MIB)
+    made.database.execute("UPDATE giveback SET got_call = 'calloc', twice_bytes = again_bytes")
+    if others:
+        made.fault("zero", others * FAULTS, others * FAULTS * FAULT_NS, touched_stack=made.stack(("use", "/src/a.c", 7)))
+        made.database.execute("UPDATE process_slice SET cpu_ns = (1 + ?) * cpu_ns", (others,))
+    made.database.execute("UPDATE fault SET in_memset = 1, in_call = 'calloc'")
+    size = (1 + others) * FAULTS * PAGE
+    made.call("calloc", 7, 999, bytes=size, cleared_bytes=size, cleared_calls=999)
+    gains = {row["code"]: row["gain"] for row in made.judged("finding", "SELECT code, gain FROM finding")}
+    assert ("calloc-double-clear" in gains) == bool(others), gains
+    assert {"trim-storm", "heap-storm"} & gains.keys()
+    assert sum(gains.values()) <= 1.01, gains
+
+
 @pytest.mark.parametrize("span", [0, 11 * MIB])
 def test_how_far_the_heap_moved_is_said_where_it_is_known(storm: Facts, span: int) -> None:
     storm.database.execute("UPDATE giveback SET span_bytes = ?", (span,))
