@@ -26,6 +26,7 @@ MAY_INCLUDE: Final = {
         "unwind": "base host symbols",
         "python": "base host symbols",
         "allocators": "base host symbols",
+        "hold": "base host symbols allocators",
         "events": "base",
         "ledger": "base events",
         "recording": "base host events symbols python allocators ledger",
@@ -40,7 +41,7 @@ MAY_INCLUDE: Final = {
         "top": "base host recording",
         "watch": "base host recording session report",
         "cli": "base host symbols unwind python allocators events ledger recording probes targets budget session "
-        "report compare gate doctor top watch",
+        "report compare gate doctor top watch hold",
     }.items()
 }
 # The same for the folders of bpf/, each of which may include wire/, too.

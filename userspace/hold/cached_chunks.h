@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * cached_chunks.h: chunks that are free though their headers say that they are live: those of
+ * threads' caches (tcache) and of fast lists. Their lists are followed in what the walk has kept.
+ */
+#ifndef MEMTOLL_CACHED_CHUNKS_H
+#define MEMTOLL_CACHED_CHUNKS_H
+
+#include "hold/heap_walk.h"
+
+struct cached_chunks {
+	uint64_t caches; /* threads' caches found */
+	uint64_t torn;	 /* lists that could not be followed to their end */
+};
+
+/* Change the kinds of what is in a list, in walk's entries and its sums. Unsorted ones as well. */
+void cached_chunks_resolve(struct heap_walk *walk, struct cached_chunks *found);
+
+#endif /* MEMTOLL_CACHED_CHUNKS_H */

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "hold/heap_sum.h"
+
+#define CHUNK_STRUCT 48ULL /* sizeof(struct malloc_chunk) */
+
+/* Free chunks side by side, as malloc_consolidate() joins them. */
+struct run {
+	uint64_t start;
+	uint64_t end;
+	uint32_t before;
+	bool top;
+};
+
+struct summing {
+	const struct heap_walk *walk;
+	const struct heap_chunks *chunks;
+	struct arena_sum *sum;
+	GHashTable *pins; /* size -> struct pin */
+};
+
+struct page_bytes arena_free(const struct arena_sum *sum)
+{
+	struct page_bytes bytes = { 0 };
+	unsigned int i;
+
+	for (i = CHUNK_LIVE + 1; i < CHUNK_KINDS; i++)
+		page_bytes_join(&bytes, &sum->bytes[i]);
+	return bytes;
+}
+
+/* systrim(): whole pages from the end, which is the program break. */
+static void trim_top(const struct summing *summing, const struct run *run, struct page_bytes *trim)
+{
+	uint64_t page = MAX(summing->walk->heaps->numbers.thp_page, VIEW_PAGE), bytes;
+
+	if (page & (page - 1) || run->end - run->start <= SMALL_LEAST + 1)
+		return;
+	bytes = (run->end - run->start - SMALL_LEAST - 1) & ~(page - 1);
+	page_bytes_add(trim, &summing->chunks->pages, run->end - bytes, run->end);
+	page_bytes_join(&summing->sum->trim_top, trim);
+}
+
+/* mtrim(): whole pages behind the chunk's own fields. */
+static void trim_middle(const struct summing *summing, const struct run *run,
+			struct page_bytes *trim)
+{
+	uint64_t from = (run->start + CHUNK_STRUCT + VIEW_PAGE - 1) & ~(VIEW_PAGE - 1);
+
+	if (run->end - run->start > VIEW_PAGE - 1 + CHUNK_STRUCT && run->end > from)
+		page_bytes_add(trim, &summing->chunks->pages, from, run->end & ~(VIEW_PAGE - 1));
+}
+
+static void count_pin(const struct summing *summing, const struct run *run, uint64_t bytes)
+{
+	const uint64_t size = run->before;
+	struct pin *pin;
+
+	if (!size || !bytes)
+		return;
+	pin = g_hash_table_lookup(summing->pins, &size);
+	if (!pin) {
+		if (g_hash_table_size(summing->pins) >= PINS_MAX)
+			return;
+		pin = g_new0(struct pin, 1);
+		pin->size = size;
+		g_hash_table_insert(summing->pins, &pin->size, pin);
+	}
+	pin->chunks++;
+	pin->bytes += bytes;
+}
+
+static void end_run(const struct summing *summing, const struct run *run)
+{
+	struct page_bytes all = { 0 }, trim = { 0 };
+	struct arena_sum *sum = summing->sum;
+
+	if (run->start == run->end)
+		return;
+	page_bytes_add(&all, &summing->chunks->pages, run->start, run->end);
+	if (!run->top)
+		trim_middle(summing, run, &trim);
+	else if (summing->chunks->heap->brk)
+		trim_top(summing, run, &trim);
+	page_bytes_join(&sum->trim, &trim);
+	if (!run->top)
+		count_pin(summing, run, all.resident - trim.resident);
+	if (!run->top && run->end < summing->chunks->end_of_live &&
+	    run->end - run->start > sum->largest) {
+		sum->largest = run->end - run->start;
+		sum->above = summing->chunks->end_of_live - run->end;
+	}
+}
+
+static bool joins(enum chunk_kind kind)
+{
+	return kind != CHUNK_LIVE && kind != CHUNK_CACHED;
+}
+
+static void sum_runs(const struct summing *summing)
+{
+	const struct kept_chunk *kept = (const void *)summing->walk->kept->data;
+	struct run run = { 0 };
+	size_t i;
+
+	for (i = summing->chunks->kept_first; i < summing->chunks->kept_end; i++) {
+		if (!joins(kept[i].kind))
+			continue;
+		if (kept[i].address != run.end || run.top) {
+			end_run(summing, &run);
+			run = (struct run){ kept[i].address, kept[i].address, kept[i].before,
+					    false };
+		}
+		run.end += kept[i].size;
+		run.top |= kept[i].kind == CHUNK_TOP;
+	}
+	end_run(summing, &run);
+}
+
+static void join_sums(struct arena_sum *sum, const struct heap_chunks *chunks)
+{
+	unsigned int i;
+
+	sum->heaps++;
+	for (i = 0; i < CHUNK_KINDS; i++) {
+		sum->counts[i] += chunks->counts[i];
+		page_bytes_join(&sum->bytes[i], &chunks->bytes[i]);
+	}
+	page_bytes_join(&sum->overhead, &chunks->overhead);
+	page_bytes_join(&sum->unread, &chunks->unread);
+	page_bytes_join(&sum->hidden, &chunks->hidden);
+}
+
+static void join_arenas(struct arena_sum *all, const struct arena_sum *arena)
+{
+	unsigned int i;
+
+	all->heaps += arena->heaps;
+	all->threads += arena->threads;
+	all->system_bytes += arena->system_bytes;
+	for (i = 0; i < CHUNK_KINDS; i++) {
+		all->counts[i] += arena->counts[i];
+		page_bytes_join(&all->bytes[i], &arena->bytes[i]);
+	}
+	page_bytes_join(&all->overhead, &arena->overhead);
+	page_bytes_join(&all->unread, &arena->unread);
+	page_bytes_join(&all->hidden, &arena->hidden);
+	page_bytes_join(&all->trim, &arena->trim);
+	page_bytes_join(&all->trim_top, &arena->trim_top);
+	if (arena->largest > all->largest) {
+		all->largest = arena->largest;
+		all->above = arena->above;
+	}
+}
+
+static gint by_bytes(gconstpointer a, gconstpointer b)
+{
+	const struct pin *left = a, *right = b;
+
+	if (left->bytes != right->bytes)
+		return left->bytes < right->bytes ? 1 : -1;
+	return left->size < right->size ? -1 : left->size > right->size;
+}
+
+static void take_pins(GHashTable *pins, GArray *sorted)
+{
+	GHashTableIter iterator;
+	gpointer pin;
+
+	g_hash_table_iter_init(&iterator, pins);
+	while (g_hash_table_iter_next(&iterator, NULL, &pin))
+		g_array_append_vals(sorted, pin, 1);
+	g_array_sort(sorted, by_bytes);
+}
+
+void heap_sum_make(struct heap_walk *walk, struct heap_sum *sum)
+{
+	struct summing summing = { .walk = walk };
+	guint i;
+
+	*sum = (struct heap_sum){ .left_out = walk->left_out, .failed = walk->failed };
+	sum->arenas = g_array_new(FALSE, TRUE, sizeof(struct arena_sum));
+	sum->pins = g_array_new(FALSE, FALSE, sizeof(struct pin));
+	g_array_set_size(sum->arenas, walk->heaps->arenas->len);
+	cached_chunks_resolve(walk, &sum->cached);
+	summing.pins = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, g_free);
+	for (i = 0; i < walk->chunks->len; i++) {
+		const struct heap_chunks *chunks =
+			&g_array_index(walk->chunks, struct heap_chunks, i);
+
+		summing.chunks = chunks;
+		summing.sum = &g_array_index(sum->arenas, struct arena_sum, chunks->heap->arena);
+		join_sums(summing.sum, chunks);
+		sum_runs(&summing);
+		sum->read_again += chunks->read_again;
+		if (chunks->damages && (!sum->damages || (chunks->corrupt && !sum->corrupt)))
+			sum->damage = chunks->damage;
+		sum->corrupt |= chunks->corrupt;
+		sum->damages += chunks->damages;
+	}
+	for (i = 0; i < sum->arenas->len; i++) {
+		struct arena_sum *arena = &g_array_index(sum->arenas, struct arena_sum, i);
+		const struct malloc_arena *state =
+			&g_array_index(walk->heaps->arenas, struct malloc_arena, i);
+
+		arena->threads = state->threads;
+		arena->system_bytes = state->system_bytes;
+		join_arenas(&sum->all, arena);
+	}
+	take_pins(summing.pins, sum->pins);
+	g_hash_table_destroy(summing.pins);
+}
+
+void heap_sum_free(struct heap_sum *sum)
+{
+	g_clear_pointer(&sum->arenas, g_array_unref);
+	g_clear_pointer(&sum->pins, g_array_unref);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * heap_sum.h: what the walk found, by arena; and what of it malloc_trim(0) would give back, by the
+ * rules of mtrim() and systrim() (malloc/malloc.c).
+ */
+#ifndef MEMTOLL_HEAP_SUM_H
+#define MEMTOLL_HEAP_SUM_H
+
+#include "hold/cached_chunks.h"
+#include "hold/heap_walk.h"
+
+#define PINS_MAX 4096 /* sizes of live chunks that are told apart */
+
+struct arena_sum {
+	uint64_t threads;      /* attached to it now */
+	uint64_t system_bytes; /* that the allocator says it took */
+	uint32_t heaps;
+	uint64_t counts[CHUNK_KINDS];
+	struct page_bytes bytes[CHUNK_KINDS];
+	struct page_bytes overhead;
+	struct page_bytes unread;
+	struct page_bytes hidden;
+	struct page_bytes trim;	    /* whole pages that would come back */
+	struct page_bytes trim_top; /* of them, by a lower program break */
+	uint64_t largest;	    /* the longest free stretch below live chunks */
+	uint64_t above;		    /* live bytes between it and the end */
+};
+
+/* Live chunks of one size, and what is resident and free behind them on pages that stay. */
+struct pin {
+	uint64_t size;
+	uint64_t chunks;
+	uint64_t bytes;
+};
+
+struct heap_sum {
+	GArray *arenas; /* of struct arena_sum */
+	struct arena_sum all;
+	GArray *pins; /* of struct pin, most bytes first */
+	struct cached_chunks cached;
+	uint64_t left_out; /* free chunks that were too many for the forecast, which is too low */
+	uint64_t read_again;
+	uint64_t damages;
+	struct damage damage; /* the first */
+	bool corrupt;	      /* it stayed as it was */
+	bool failed;
+};
+
+/* Of a walk that has run; its lists are resolved by this. */
+void heap_sum_make(struct heap_walk *walk, struct heap_sum *sum);
+void heap_sum_free(struct heap_sum *sum);
+
+/* What is free: all kinds but the live ones. */
+struct page_bytes arena_free(const struct arena_sum *sum);
+
+#endif /* MEMTOLL_HEAP_SUM_H */

@@ -1,0 +1,509 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "hold/heap_walk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "hold/block_reader.h"
+
+#define PREVIOUS_IN_USE 1U
+#define IS_MMAPPED 2U
+#define NON_MAIN 4U
+#define FENCE 16       /* size of a fencepost */
+#define AGAIN_MAX 2    /* reads of what does not fit */
+#define AGREE_LEAST 32 /* chunks in a row, to find where one begins */
+#define WALKS_MAX 3
+#define DAMAGES_MAX 4096      /* of a heap; the rest is not read */
+#define SEARCH_MAX (8U << 20) /* headers that are looked at to find beginnings; of all heaps */
+#define SEARCH_BLOCK 256      /* what a block costs, in headers */
+#define LINKS_MAX (CHUNKS_KEPT_MAX / 2)
+
+const char *chunk_kind_name(enum chunk_kind kind)
+{
+	static const char *const names[CHUNK_KINDS] = {
+		[CHUNK_LIVE] = "live",	 [CHUNK_CACHED] = "tcache", [CHUNK_FAST] = "fast",
+		[CHUNK_SMALL] = "small", [CHUNK_LARGE] = "large",   [CHUNK_UNSORTED] = "unsorted",
+		[CHUNK_TOP] = "top",
+	};
+
+	return names[kind];
+}
+
+/* A header, and the first word behind it. */
+struct header {
+	uint64_t address;
+	uint64_t size;
+	bool previous_in_use;
+	uint64_t previous_size; /* only where it is not */
+	uint64_t word;
+	bool has_word;
+};
+
+struct walker {
+	struct heap_walk *walk;
+	struct heap_chunks *out;
+	struct block_reader reader;
+	bool main;
+	GArray *known;	      /* addresses where chunks begin, ascending */
+	struct header last;   /* the chunk whose successor comes next; size 0: none */
+	uint32_t live_before; /* the size of the chunk before that, if it is live */
+	unsigned int again;
+};
+
+static gint by_address(gconstpointer a, gconstpointer b)
+{
+	const uint64_t *left = a, *right = b;
+
+	return *left < *right ? -1 : *left > *right;
+}
+
+/* Chunks that the arena itself points at. */
+static GArray *find_known(const struct malloc_heaps *heaps, const struct malloc_heap *heap)
+{
+	const struct malloc_arena *arena =
+		&g_array_index(heaps->arenas, struct malloc_arena, heap->arena);
+	GArray *known = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+	size_t i;
+
+	for (i = 0; i < BIN_WORDS; i++)
+		if (arena->bins[i] > heap->first && arena->bins[i] < heap->end)
+			g_array_append_val(known, arena->bins[i]);
+	for (i = 0; i < FAST_BINS; i++)
+		if (arena->fast[i] > heap->first && arena->fast[i] < heap->end &&
+		    arena->fast[i] % 16 == 0)
+			g_array_append_val(known, arena->fast[i]);
+	if (heap->top)
+		g_array_append_val(known, heap->top);
+	g_array_sort(known, by_address);
+	return known;
+}
+
+/* False: its page is not there. */
+static bool read_header(struct walker *walker, uint64_t address, struct header *header)
+{
+	const uint64_t *words = block_reader_get(&walker->reader, address, 16);
+	uint64_t flags;
+
+	if (!words)
+		return false;
+	flags = words[1] & 7;
+	*header = (struct header){
+		.address = address,
+		.size = words[1] & ~7ULL,
+		.previous_in_use = flags & PREVIOUS_IN_USE,
+		.previous_size = words[0],
+	};
+	if (flags & IS_MMAPPED || (walker->main && flags & NON_MAIN) || header->size % 16)
+		header->size = 1; /* fits nothing */
+	return true;
+}
+
+/* Whether the header is one of a chunk of this heap, after one of last_size bytes (0: not known). */
+static bool fits(const struct walker *walker, const struct header *header, uint64_t last_size)
+{
+	const struct malloc_heap *heap = walker->out->heap;
+	uint64_t left = heap->end - header->address;
+
+	if (!header->previous_in_use && last_size && header->previous_size != last_size)
+		return false;
+	if (header->address == heap->top)
+		return header->size == left;
+	if (header->size == 0)
+		return left == FENCE;
+	if (header->size == FENCE)
+		return left == 2 * FENCE || (walker->main && !heap->top) ||
+		       (walker->main && header->address + FENCE < heap->top);
+	return header->size >= SMALL_LEAST && header->size <= left &&
+	       (!heap->top || header->address > heap->top ||
+		header->size <= heap->top - header->address);
+}
+
+static void add_bytes(const struct walker *walker, struct page_bytes *sum, uint64_t start,
+		      uint64_t end)
+{
+	page_bytes_add(sum, &walker->out->pages, start, end);
+}
+
+static void keep(const struct walker *walker, const struct header *header, enum chunk_kind kind,
+		 bool linked)
+{
+	struct heap_walk *walk = walker->walk;
+	const struct kept_chunk kept = {
+		.address = header->address,
+		.size = header->size,
+		.link = header->word,
+		.linked = linked,
+		.kind = kind,
+		.before = walker->live_before,
+	};
+
+	if (walk->kept->len < (kind == CHUNK_LIVE ? LINKS_MAX : CHUNKS_KEPT_MAX))
+		g_array_append_val(walk->kept, kept);
+	else
+		walk->left_out++;
+}
+
+/* Whether a live chunk's first word may be the link of a list: nothing, or a chunk of some heap. */
+static bool may_be_link(const struct walker *walker, const struct header *header)
+{
+	const struct malloc_heaps *heaps = walker->walk->heaps;
+	uint64_t link = header->word;
+
+	if (heaps->mangled)
+		link ^= (header->address + 16) >> 12;
+	return !link || (link % 16 == 0 && malloc_heaps_at(heaps, link) >= 0);
+}
+
+static void keep_cache(struct walker *walker, const struct header *header)
+{
+	struct cache_chunk cache = { .address = header->address, .size = header->size };
+	uint64_t size = MIN(header->size - 8, sizeof(cache.words));
+	const void *words;
+
+	if (walker->walk->caches->len >= CACHES_MAX)
+		return;
+	words = block_reader_get(&walker->reader, header->address + 16, size);
+	if (!words)
+		return;
+	memcpy(cache.words, words, size);
+	g_array_append_val(walker->walk->caches, cache);
+}
+
+static void take_live(struct walker *walker, const struct header *header)
+{
+	if (header->has_word && may_be_link(walker, header))
+		keep(walker, header, CHUNK_LIVE, true);
+	walker->live_before = MIN(header->size, UINT32_MAX);
+	walker->out->end_of_live = header->address + header->size;
+}
+
+/* A chunk of which is now known whether it is free. */
+static void take(struct walker *walker, const struct header *header, enum chunk_kind kind)
+{
+	struct heap_chunks *out = walker->out;
+
+	if (header->size == FENCE) {
+		add_bytes(walker, &out->overhead, header->address, header->address + FENCE);
+		walker->live_before = 0;
+		return;
+	}
+	out->counts[kind]++;
+	add_bytes(walker, &out->bytes[kind], header->address, header->address + header->size);
+	if (kind == CHUNK_LIVE) {
+		take_live(walker, header);
+		return;
+	}
+	keep(walker, header, kind, header->has_word);
+	walker->live_before = 0;
+}
+
+static void take_last(struct walker *walker, bool in_use)
+{
+	const struct header *last = &walker->last;
+
+	if (last->size)
+		take(walker, last,
+		     in_use		      ? CHUNK_LIVE :
+		     last->size < LARGE_LEAST ? CHUNK_SMALL :
+						CHUNK_LARGE);
+	walker->last.size = 0;
+}
+
+/* What of [start, end) is not known, and why. */
+static void pass_over(struct walker *walker, uint64_t start, uint64_t end, bool hidden)
+{
+	add_bytes(walker, hidden ? &walker->out->hidden : &walker->out->unread, start, end);
+	walker->last.size = 0;
+	walker->live_before = 0;
+}
+
+static uint64_t next_known(const struct walker *walker, uint64_t address)
+{
+	size_t low = 0, high = walker->known->len;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (g_array_index(walker->known, uint64_t, middle) > address)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low < walker->known->len ? g_array_index(walker->known, uint64_t, low) :
+					  walker->out->heap->end;
+}
+
+/* Whether so many chunks in a row begin here; a page that is not there ends it. */
+static bool agrees(struct walker *walker, uint64_t address)
+{
+	const struct malloc_heap *heap = walker->out->heap;
+	uint64_t last = 0, blocks = walker->reader.blocks;
+	unsigned int i;
+
+	for (i = 0; i < AGREE_LEAST; i++) {
+		struct header header;
+
+		walker->walk->searched += SEARCH_BLOCK * (walker->reader.blocks - blocks);
+		blocks = walker->reader.blocks;
+		if (address == heap->end || address == heap->top)
+			return i > 0;
+		walker->walk->searched++;
+		if (!read_header(walker, address, &header) || !fits(walker, &header, last) ||
+		    header.size < SMALL_LEAST)
+			return false;
+		last = header.size;
+		address += header.size;
+	}
+	return true;
+}
+
+/* Damage may be made on purpose: the work is bounded, of all heaps together. */
+static bool may_search(const struct walker *walker)
+{
+	return walker->walk->searched < SEARCH_MAX;
+}
+
+/* After a place where nothing fits: where the next chunk begins. */
+static uint64_t find_beginning(struct walker *walker, uint64_t address)
+{
+	uint64_t known = next_known(walker, address), at;
+
+	for (at = address + 16; at < known && may_search(walker); at += 16) {
+		if (at % VIEW_PAGE < 16 && !block_reader_has(&walker->reader, at))
+			at = MIN(block_reader_next(&walker->reader, at), known) - 16;
+		else if (agrees(walker, at))
+			return at;
+	}
+	return known;
+}
+
+/* Memory may have been taken from the top, and given back to it. */
+static void refresh(struct walker *walker)
+{
+	struct heap_chunks *out = walker->out;
+	const struct page_range *pages = &out->pages;
+
+	malloc_heap_refresh(walker->walk->view, walker->walk->heaps, out->heap,
+			    pages->first + pages->count * VIEW_PAGE);
+	g_array_unref(walker->known);
+	walker->known = find_known(walker->walk->heaps, out->heap);
+}
+
+static void note_damage(const struct walker *walker, uint64_t address)
+{
+	const struct memory_view *view = walker->walk->view;
+	struct damage *damage = &walker->out->damage;
+
+	*damage = (struct damage){ .address = address };
+	view->read(view->context, address, damage->words, sizeof(damage->words));
+	if (!walker->last.size)
+		return;
+	damage->before = walker->last.address;
+	view->read(view->context, damage->before + 8, &damage->before_word,
+		   sizeof(damage->before_word));
+}
+
+/* What lies at address fits nothing. From where to go on. */
+static uint64_t on_damage(struct walker *walker, uint64_t address)
+{
+	struct heap_chunks *out = walker->out;
+	uint64_t start, next;
+
+	block_reader_forget(&walker->reader);
+	refresh(walker);
+	if (walker->again++ < AGAIN_MAX) {
+		out->read_again++;
+		start = walker->last.size ? walker->last.address : address;
+		walker->last.size = 0;
+		return start;
+	}
+	walker->again = 0;
+	if (!out->damages++)
+		note_damage(walker, address);
+	start = walker->last.size ? walker->last.address : address;
+	next = out->damages < DAMAGES_MAX ? find_beginning(walker, address) : out->heap->end;
+	pass_over(walker, start, next, false);
+	return next;
+}
+
+/* The page of address is not there: swapped out, or it was given back in that moment. */
+static uint64_t on_hidden(struct walker *walker, uint64_t address)
+{
+	uint64_t start = walker->last.size ? walker->last.address : address;
+	uint64_t page = (address | (VIEW_PAGE - 1)) + 1;
+	uint64_t next = page < walker->out->heap->end ? find_beginning(walker, page - 16) :
+							walker->out->heap->end;
+
+	pass_over(walker, start, next, block_reader_is_swapped(&walker->reader, address));
+	return next;
+}
+
+static uint64_t step(struct walker *walker, uint64_t address)
+{
+	struct header header;
+	const uint64_t *word;
+
+	if (!read_header(walker, address, &header))
+		return on_hidden(walker, address);
+	if (!fits(walker, &header, walker->last.size))
+		return on_damage(walker, address);
+	/* A retry that went back to the last chunk succeeds with the one after it. */
+	if (walker->last.size)
+		walker->again = 0;
+	take_last(walker, header.previous_in_use);
+	if (header.address == walker->out->heap->top) {
+		take(walker, &header, CHUNK_TOP);
+		return walker->out->heap->end;
+	}
+	if (!header.size) {
+		add_bytes(walker, &walker->out->overhead, address, address + FENCE);
+		return walker->out->heap->end;
+	}
+	word = block_reader_get(&walker->reader, address + 16, 8);
+	header.has_word = word != NULL;
+	header.word = word ? *word : 0;
+	if (header.size == 0x250 || header.size == 0x290 || header.size == 0x300)
+		keep_cache(walker, &header);
+	walker->last = header;
+	return address + header.size;
+}
+
+static void walk_heap(struct walker *walker)
+{
+	struct heap_chunks *out = walker->out;
+	uint64_t address = out->heap->first;
+
+	add_bytes(walker, &out->overhead, out->heap->start, address);
+	while (address + 16 <= out->heap->end)
+		address = step(walker, address);
+	/* No successor says whether the last one is free. */
+	if (walker->last.size)
+		pass_over(walker, walker->last.address, out->heap->end, false);
+	else if (address < out->heap->end)
+		pass_over(walker, address, out->heap->end, false);
+}
+
+/* States of a heap's pages. False: too many, or not readable. */
+static bool read_states(struct heap_walk *walk, struct heap_chunks *chunks)
+{
+	const struct malloc_heap *heap = chunks->heap;
+	uint64_t first = heap->start & ~(VIEW_PAGE - 1);
+	uint64_t count = (heap->end - first + VIEW_PAGE - 1) / VIEW_PAGE;
+
+	if (count > PAGES_MAX - walk->pages)
+		return false;
+	walk->pages += count;
+	chunks->pages = (struct page_range){ first, count, g_malloc0(count) };
+	if (walk->view->pages(walk->view->context, first, count, chunks->pages.states))
+		return true;
+	walk->failed = true;
+	return false;
+}
+
+static void forget_heap(struct heap_walk *walk, struct heap_chunks *out)
+{
+	const struct malloc_heap *heap = out->heap;
+
+	while (walk->caches->len &&
+	       g_array_index(walk->caches, struct cache_chunk, walk->caches->len - 1).address >=
+		       heap->start)
+		g_array_set_size(walk->caches, walk->caches->len - 1);
+	g_array_set_size(walk->kept, out->kept_first);
+	g_free(out->pages.states);
+	*out = (struct heap_chunks){ .heap = out->heap,
+				     .kept_first = out->kept_first,
+				     .kept_end = out->kept_first };
+}
+
+static void walk_once(struct heap_walk *walk, struct heap_chunks *out)
+{
+	struct walker walker = { .walk = walk, .out = out, .main = out->heap->main };
+
+	malloc_heap_refresh(walk->view, walk->heaps, out->heap, out->heap->limit);
+	if (!read_states(walk, out)) {
+		out->unread.bytes = out->heap->end - out->heap->start;
+		return;
+	}
+	walker.known = find_known(walk->heaps, out->heap);
+	block_reader_open(&walker.reader, walk->view, &out->pages, walk->read_swapped);
+	walk_heap(&walker);
+	walk->failed |= walker.reader.failed;
+	block_reader_close(&walker.reader);
+	g_array_unref(walker.known);
+	out->kept_end = walk->kept->len;
+}
+
+/*
+ * What fits no chunk may have been changing, or the walk was led there by what is left of a chunk
+ * that has been joined to another: again from the start. What is there every time, also after a
+ * pause, is corrupt.
+ */
+static void run_heap(struct heap_walk *walk, guint number)
+{
+	struct heap_chunks *out = &g_array_index(walk->chunks, struct heap_chunks, number);
+	struct damage last;
+	unsigned int same = 0, i;
+
+	*out = (struct heap_chunks){
+		.heap = &g_array_index(walk->heaps->heaps, struct malloc_heap, number),
+		.kept_first = walk->kept->len,
+		.kept_end = walk->kept->len,
+	};
+	walk_once(walk, out);
+	for (i = 1; i < WALKS_MAX && out->damages; i++) {
+		last = out->damage;
+		if (same == i - 1 && walk->view->pause)
+			walk->view->pause(walk->view->context);
+		forget_heap(walk, out);
+		walk_once(walk, out);
+		same += out->damages && !memcmp(&out->damage, &last, sizeof(last));
+	}
+	out->corrupt = same == WALKS_MAX - 1;
+}
+
+void heap_walk_init(struct heap_walk *walk, const struct memory_view *view,
+		    const struct malloc_heaps *heaps, bool read_swapped)
+{
+	*walk = (struct heap_walk){ .view = view, .heaps = heaps, .read_swapped = read_swapped };
+	walk->kept = g_array_new(FALSE, FALSE, sizeof(struct kept_chunk));
+	walk->caches = g_array_new(FALSE, FALSE, sizeof(struct cache_chunk));
+	walk->chunks = g_array_new(FALSE, TRUE, sizeof(struct heap_chunks));
+	g_array_set_size(walk->chunks, heaps->heaps->len);
+}
+
+void heap_walk_run(struct heap_walk *walk)
+{
+	guint i;
+
+	for (i = 0; i < walk->chunks->len; i++)
+		run_heap(walk, i);
+}
+
+void heap_walk_free(struct heap_walk *walk)
+{
+	guint i;
+
+	for (i = 0; walk->chunks && i < walk->chunks->len; i++)
+		g_free(g_array_index(walk->chunks, struct heap_chunks, i).pages.states);
+	g_clear_pointer(&walk->kept, g_array_unref);
+	g_clear_pointer(&walk->caches, g_array_unref);
+	g_clear_pointer(&walk->chunks, g_array_unref);
+}
+
+struct kept_chunk *heap_walk_find(const struct heap_walk *walk, uint64_t address)
+{
+	size_t low = 0, high = walk->kept->len;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		struct kept_chunk *kept = &g_array_index(walk->kept, struct kept_chunk, middle);
+
+		if (kept->address == address)
+			return kept;
+		if (kept->address < address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return NULL;
+}
