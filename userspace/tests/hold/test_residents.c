@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What is resident, by smaps as it may be written; and the blocks that malloc maps one by one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "hold/residents.h"
+#include "tests/hold/heap_image.h"
+
+#define KIB 1024ULL
+
+static void parse(const char *text, const GArray *owned, struct residents *residents)
+{
+	FILE *file = fmemopen((void *)text, strlen(text), "r");
+
+	assert_non_null(file);
+	residents_parse(file, owned, residents);
+	fclose(file);
+}
+
+static GArray *no_ranges(void)
+{
+	return g_array_new(FALSE, FALSE, sizeof(struct owned_range));
+}
+
+static const char smaps[] =
+	"55d0c0000000-55d0c0010000 r-xp 00000000 08:01 42      /usr/bin/a b\n"
+	"Rss:                  40 kB\nPss:                  20 kB\nPrivate_Dirty:         4 kB\n"
+	"55d0c0010000-55d0c0014000 rw-p 00010000 08:01 42      /usr/bin/a b\n"
+	"Rss:                   8 kB\nPss:                   8 kB\nPrivate_Dirty:         8 kB\n"
+	"55d0c1000000-55d0c1100000 rw-p 00000000 00:00 0       [heap]\n"
+	"Rss:                1024 kB\nPss:                 512 kB\nSwap:                 64 kB\n"
+	"SwapPss:              64 kB\n"
+	"7f0000000000-7f0000100000 rw-p 00000000 00:00 0 \n"
+	"Rss:                 100 kB\nPss:                 100 kB\nAnonHugePages:        64 kB\n"
+	"7f0001000000-7f0001100000 rw-p 00000000 00:00 0 \n"
+	"Rss:                  12 kB\nPss:                  12 kB\n"
+	"7f0002000000-7f0002100000 rw-s 00000000 00:01 7       /memfd:x (deleted)\n"
+	"Rss:                 300 kB\nPss:                 150 kB\n"
+	"7ffc00000000-7ffc00021000 rw-p 00000000 00:00 0       [stack]\n"
+	"Rss:                  16 kB\nPss:                  16 kB\n"
+	"7ffc00030000-7ffc00032000 r-xp 00000000 00:00 0       [vdso]\n"
+	"Rss:                   4 kB\nPss:                   0 kB\n"
+	"VmFlags: rd ex\n";
+
+static void test_kinds(void **state)
+{
+	struct owned_range range = { .start = 0x55d0c1000000, .end = 0x55d0c1100000 };
+	struct resident_stack stack = { .tid = 7, .pointer = 0x7f0001000800 };
+	GArray *owned = no_ranges();
+	struct residents residents;
+
+	(void)state;
+	range.bytes = (struct page_bytes){ 1024 * KIB, 1000 * KIB, 64 * KIB };
+	g_array_append_val(owned, range);
+	/* A part of another mapping. */
+	range = (struct owned_range){ .start = 0x7f0000080000, .end = 0x7f0000090000 };
+	range.bytes = (struct page_bytes){ 64 * KIB, 60 * KIB, 0 };
+	g_array_append_val(owned, range);
+	residents_init(&residents);
+	g_array_append_val(residents.stacks, stack);
+	parse(smaps, owned, &residents);
+	/* The mapping is the heap's as a whole; of the other the part. */
+	assert_int_equal(residents.sums[RESIDENT_MALLOC].rss, (1024 + 60) * KIB);
+	assert_int_equal(residents.sums[RESIDENT_MALLOC].pss, (512 + 60) * KIB);
+	assert_int_equal(residents.sums[RESIDENT_MALLOC].swap, 64 * KIB);
+	assert_int_equal(residents.sums[RESIDENT_ANONYMOUS].rss, 40 * KIB);
+	assert_int_equal(residents.sums[RESIDENT_STACKS].rss, (12 + 16) * KIB);
+	assert_int_equal(residents.sums[RESIDENT_SHARED].rss, 300 * KIB);
+	assert_int_equal(residents.sums[RESIDENT_SHARED].pss, 150 * KIB);
+	assert_int_equal(residents.sums[RESIDENT_FILES].rss, 48 * KIB);
+	assert_int_equal(residents.sums[RESIDENT_FILES].dirty, 12 * KIB);
+	assert_int_equal(residents.sums[RESIDENT_SPECIAL].rss, 4 * KIB);
+	assert_int_equal(residents_sum(&residents).rss,
+			 (40 + 8 + 1024 + 100 + 12 + 300 + 16 + 4) * KIB);
+	assert_int_equal(residents.files->len, 2);
+	assert_string_equal(g_array_index(residents.files, struct resident_file, 0).path,
+			    "/memfd:x (deleted)");
+	assert_string_equal(g_array_index(residents.files, struct resident_file, 1).path,
+			    "/usr/bin/a b");
+	assert_int_equal(g_array_index(residents.stacks, struct resident_stack, 0).sum.rss,
+			 12 * KIB);
+	residents_free(&residents);
+	g_array_unref(owned);
+}
+
+/* Beyond so many files all others are one, and nothing is left out of the sum. */
+static void test_many_files(void **state)
+{
+	g_autoptr(GString) text = g_string_new(NULL);
+	struct resident_sum others = { 0 };
+	GArray *owned = no_ranges();
+	struct residents residents;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RESIDENT_FILES_MAX + 100; i++)
+		g_string_append_printf(text,
+				       "%x000-%x000 r--p 00000000 08:01 %u /f%u\nRss:     4 kB\n",
+				       0x1000 + i, 0x1001 + i, i + 1, i);
+	residents_init(&residents);
+	parse(text->str, owned, &residents);
+	for (i = 0; i < residents.files->len; i++)
+		if (g_str_has_prefix(g_array_index(residents.files, struct resident_file, i).path,
+				     "("))
+			others = g_array_index(residents.files, struct resident_file, i).sum;
+	assert_int_equal(others.rss, 100 * 4 * KIB);
+	assert_int_equal(residents.files->len, RESIDENT_FILES_MAX + 1);
+	assert_int_equal(residents.sums[RESIDENT_FILES].rss, (RESIDENT_FILES_MAX + 100) * 4 * KIB);
+	residents_free(&residents);
+	g_array_unref(owned);
+}
+
+/* Lines that are none, and values that cannot be: no sum of anything. */
+static void test_odd_lines(void **state)
+{
+	static const char *const texts[] = {
+		"",
+		"Rss: 4 kB\n",
+		"\n\n-\n",
+		"9000-1000 rw-p 00000000 00:00 0\nRss: 4 kB\n",
+		"1000-2000\nRss: 4 kB\n",
+		"zzzz-2000 rw-p 00000000 00:00 0\nRss: 4 kB\n",
+	};
+	GArray *owned = no_ranges();
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < G_N_ELEMENTS(texts); i++) {
+		struct residents residents;
+
+		residents_init(&residents);
+		if (*texts[i])
+			parse(texts[i], owned, &residents);
+		assert_int_equal(residents_sum(&residents).rss, 0);
+		residents_free(&residents);
+	}
+	g_array_unref(owned);
+}
+
+/* Two blocks side by side in a mapping, behind memory that is not malloc's. */
+static void test_mapped_chunks(void **state)
+{
+	const uint64_t at = 0x7f3000000000ULL;
+	struct mapped_chunks found;
+	struct malloc_heaps heaps = { 0 };
+	struct heap_image image;
+
+	(void)state;
+	heaps.heaps = g_array_new(FALSE, TRUE, sizeof(struct malloc_heap));
+	image_init(&image, 112, true, VIEW_PAGE);
+	image_add_region(&image, at, 16 * VIEW_PAGE);
+	image_finish(&image);
+	put_word(&image, at + 3 * VIEW_PAGE + 8, 2 * VIEW_PAGE | 2);
+	put_word(&image, at + 5 * VIEW_PAGE + 8, 4 * VIEW_PAGE | 2);
+	/* Not one: larger than what is mapped; not whole pages; of an arena. */
+	put_word(&image, at + 10 * VIEW_PAGE + 8, 400 * VIEW_PAGE | 2);
+	put_word(&image, at + 11 * VIEW_PAGE + 8, (VIEW_PAGE + 16) | 2);
+	put_word(&image, at + 12 * VIEW_PAGE + 8, VIEW_PAGE | 6);
+	memset(image.regions[2].states + 6, PAGE_ABSENT, 3);
+	mapped_chunks_find(&image.view, &image.maps, &heaps, 2, &found);
+	assert_int_equal(found.count, 2);
+	assert_int_equal(found.bytes.bytes, 6 * VIEW_PAGE);
+	assert_int_equal(found.bytes.resident, 3 * VIEW_PAGE);
+	assert_int_equal(image.absent_reads, 0);
+	mapped_chunks_free(&found);
+	mapped_chunks_find(&image.view, &image.maps, &heaps, 3, &found);
+	assert_int_equal(found.count, 2);
+	mapped_chunks_free(&found);
+	/* By its own count malloc has none: nothing is looked for. */
+	mapped_chunks_find(&image.view, &image.maps, &heaps, 0, &found);
+	assert_int_equal(found.count, 0);
+	mapped_chunks_free(&found);
+	g_array_unref(heaps.heaps);
+	image_free(&image);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_many_files),
+		cmocka_unit_test(test_odd_lines),
+		cmocka_unit_test(test_mapped_chunks),
+	};
+
+	alarm(100); /* a hang is a failure */
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
