@@ -59,7 +59,7 @@ SKELETONS := $(O)/memtoll.skel.h $(O)/check_pagetable.skel.h $(O)/check_argument
 # At advice_source a view is created whose text is in the tables of advice.sql.
 SQL := $(addprefix userspace/views/,$(shell sed '/^advice_source$$/,$$d' userspace/views/order))
 VERDICT_SQL := $(addprefix userspace/views/,$(shell sed '1,/^advice_source$$/d' userspace/views/order))
-GENERATED := $(SKELETONS) $(O)/recording_sql.h $(O)/report_schema.h $(O)/interval_schema.h $(O)/top_schema.h \
+GENERATED := $(SKELETONS) $(O)/recording_sql.h $(O)/report_schema.h $(O)/interval_schema.h $(O)/top_schema.h $(O)/hold_schema.h \
 	$(O)/timeline_sql.h $(O)/redact_sql.h
 
 SOURCES := $(filter-out userspace/tests/%,$(wildcard userspace/*/*.c))
@@ -245,6 +245,11 @@ $(O)/top_schema.h: userspace/top/top.schema.json Makefile
 	$(call say,JSON,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q){ $(call as_array,top_schema,$<); } > $@
+
+$(O)/hold_schema.h: userspace/hold/hold.schema.json Makefile
+	$(call say,JSON,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q){ $(call as_array,hold_schema,$<); } > $@
 
 TIMELINE_SQL := analysis/memtoll/timeline_reads.sql analysis/memtoll/timeline.sql
 

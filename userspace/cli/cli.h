@@ -25,6 +25,7 @@ int cli_gate(int argc, char **argv);
 int cli_compare(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 int cli_top(int argc, char **argv);
+int cli_hold(int argc, char **argv);
 int cli_demo(int argc, char **argv);
 int cli_watch(int argc, char **argv);
 

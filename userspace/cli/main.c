@@ -21,6 +21,7 @@ static const struct command {
 	{ "record", cli_record, "trace a process or a command into a recording" },
 	{ "stat", cli_stat, "the same without a file: prints the verdict and the toll" },
 	{ "top", cli_top, "a live screen of a target, or of the whole machine" },
+	{ "hold", cli_hold, "who holds the memory: live, kept by malloc, or anything else" },
 	{ "watch", cli_watch, "record for weeks: rotating recordings, metrics, triggers" },
 	{ "report", cli_report, "print a recording as text or JSON" },
 	{ "symbolize", cli_symbolize, "name a recording's frames again, from debug files" },

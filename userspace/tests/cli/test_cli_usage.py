@@ -151,6 +151,22 @@ def test_top_refuses(words: list[str], names: list[str]) -> None:
     assert_refused(memtoll("top", *words), 2, *names)
 
 
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        ([], ["no target", "-p PID"]),
+        (["-p", "1", "-n", "x"], ["more than one target"]),
+        (["-p", "x"], ["-p", "x"]),
+        (["-n", ""], ["-n"]),
+        (["--", "true"], ["true", "-p PID"]),
+        (["--nonsense"], ["--nonsense"]),
+    ],
+    ids=str,
+)
+def test_hold_refuses(words: list[str], names: list[str]) -> None:
+    assert_refused(memtoll("hold", *words), 2, *names)
+
+
 def test_force_wants_a_file() -> None:
     """It would promise to replace what is not written."""
     assert_refused(memtoll("stat", "--json", "--force", *COMMAND), 2, "--force", "-o FILE")
@@ -167,7 +183,7 @@ def test_bad_number_of_sites(sites: str) -> None:
     [
         ["--help"],
         ["-h"],
-        *([command, "--help"] for command in ("record", "top", "report", "symbolize", "doctor", "demo")),
+        *([command, "--help"] for command in ("record", "top", "hold", "report", "symbolize", "doctor", "demo")),
     ],
     ids=" ".join,
 )
@@ -181,7 +197,7 @@ def test_help(args: list[str]) -> None:
 
 def test_help_names_every_command() -> None:
     text = memtoll("--help").stdout
-    for command in ("record", "stat", "top", "report", "symbolize", "doctor", "demo"):
+    for command in ("record", "stat", "top", "hold", "report", "symbolize", "doctor", "demo"):
         assert command in text
 
 

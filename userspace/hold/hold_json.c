@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "hold/hold_json.h"
+
+#include <inttypes.h>
+
+#include "base/text.h"
+#include "hold/hold_verdict.h"
+#include "hold_schema.h"
+
+#define FILES_MAX 100 /* of a process, those with most */
+#define STACKS_MAX 100
+#define PINS_SHOWN 20
+
+/* Names are the process's. */
+static void put_string(FILE *out, const char *text)
+{
+	g_autofree char *printable = text_printable(text);
+	const char *at;
+
+	fputc('"', out);
+	for (at = printable; *at; at++) {
+		if (*at == '"' || *at == '\\')
+			fputc('\\', out);
+		fputc(*at, out);
+	}
+	fputc('"', out);
+}
+
+static void put_name(FILE *out, const char *name, bool first)
+{
+	fprintf(out, "%s\"%s\":", first ? "" : ",", name);
+}
+
+static void put_number(FILE *out, const char *name, uint64_t value, bool first)
+{
+	put_name(out, name, first);
+	fprintf(out, "%" PRIu64, value);
+}
+
+static void put_bytes(FILE *out, const char *name, const struct page_bytes *bytes, bool first)
+{
+	put_name(out, name, first);
+	fprintf(out, "{\"bytes\":%" PRIu64 ",\"resident\":%" PRIu64 ",\"swapped\":%" PRIu64 "}",
+		bytes->bytes, bytes->resident, bytes->swapped);
+}
+
+static void put_resident(FILE *out, const struct resident_sum *sum)
+{
+	fprintf(out,
+		"{\"rss\":%" PRIu64 ",\"pss\":%" PRIu64 ",\"private_dirty\":%" PRIu64
+		",\"huge\":%" PRIu64 ",\"swap\":%" PRIu64 ",\"swap_pss\":%" PRIu64 "}",
+		sum->rss, sum->pss, sum->dirty, sum->huge, sum->swap, sum->swap_pss);
+}
+
+static void put_kinds(FILE *out, const struct arena_sum *sum)
+{
+	unsigned int i;
+
+	fputs(",\"chunks\":{", out);
+	for (i = 0; i < CHUNK_KINDS; i++) {
+		put_name(out, chunk_kind_name(i), !i);
+		fprintf(out,
+			"{\"count\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"resident\":%" PRIu64
+			",\"swapped\":%" PRIu64 "}",
+			sum->counts[i], sum->bytes[i].bytes, sum->bytes[i].resident,
+			sum->bytes[i].swapped);
+	}
+	fputc('}', out);
+	put_bytes(out, "overhead", &sum->overhead, false);
+	put_bytes(out, "unread", &sum->unread, false);
+	put_bytes(out, "hidden", &sum->hidden, false);
+	put_bytes(out, "trim", &sum->trim, false);
+}
+
+static void put_arena(FILE *out, const struct arena_sum *sum)
+{
+	put_number(out, "heaps", sum->heaps, true);
+	put_number(out, "threads", sum->threads, false);
+	put_number(out, "system_bytes", sum->system_bytes, false);
+	put_kinds(out, sum);
+}
+
+static void put_pins(FILE *out, const GArray *pins)
+{
+	guint i;
+
+	fputs(",\"pins\":[", out);
+	for (i = 0; i < MIN(pins->len, PINS_SHOWN); i++) {
+		const struct pin *pin = &g_array_index(pins, struct pin, i);
+
+		fprintf(out,
+			"%s{\"size\":%" PRIu64 ",\"count\":%" PRIu64 ",\"resident\":%" PRIu64 "}",
+			i ? "," : "", pin->size, pin->chunks, pin->bytes);
+	}
+	fputc(']', out);
+}
+
+static void put_malloc(FILE *out, const struct hold_process *process)
+{
+	const struct heap_sum *heaps = &process->heaps;
+	guint i;
+
+	fputs(",\"malloc\":{", out);
+	put_arena(out, &heaps->all);
+	fputs(",\"arenas\":[", out);
+	for (i = 0; i < heaps->arenas->len; i++) {
+		fputs(i ? ",{" : "{", out);
+		put_arena(out, &g_array_index(heaps->arenas, struct arena_sum, i));
+		fputc('}', out);
+	}
+	fputs("],\"mapped\":{", out);
+	put_number(out, "count", process->mapped.count, true);
+	put_number(out, "bytes", process->mapped.bytes.bytes, false);
+	put_number(out, "resident", process->mapped.bytes.resident, false);
+	put_number(out, "swapped", process->mapped.bytes.swapped, false);
+	if (process->numbers.mmaps >= 0) {
+		put_number(out, "counted", process->numbers.mmaps, false);
+		put_number(out, "counted_bytes", process->numbers.mmapped, false);
+	}
+	fputc('}', out);
+	put_pins(out, heaps->pins);
+	put_number(out, "caches", heaps->cached.caches, false);
+	put_number(out, "torn_lists", heaps->cached.torn, false);
+	put_number(out, "damages", heaps->damages, false);
+	fprintf(out, ",\"corrupt\":%s", heaps->corrupt ? "true" : "false");
+	put_number(out, "lost_heaps", process->lost_heaps, false);
+	put_number(out, "left_out", heaps->left_out, false);
+	fputc('}', out);
+}
+
+static void put_allocators(FILE *out, const struct hold_process *process)
+{
+	guint i;
+
+	fputs(",\"allocators\":[", out);
+	for (i = 0; i < process->allocators->len; i++) {
+		const struct hold_allocator *allocator =
+			&g_array_index(process->allocators, struct hold_allocator, i);
+
+		fprintf(out, "%s{\"kind\":\"%s\",\"version\":", i ? "," : "",
+			allocator_kind_name(allocator->kind));
+		put_string(out, allocator->version);
+		fputs(",\"path\":", out);
+		put_string(out, allocator->path);
+		if (allocator->unknown) {
+			fputs(",\"unknown\":", out);
+			put_string(out, allocator->unknown);
+		}
+		fputc('}', out);
+	}
+	fputc(']', out);
+}
+
+static void put_residents(FILE *out, const struct residents *residents)
+{
+	struct resident_sum sum = residents_sum(residents);
+	guint i;
+
+	fputs(",\"resident\":{", out);
+	for (i = 0; i < RESIDENT_KINDS; i++) {
+		put_name(out, resident_kind_name(i), !i);
+		put_resident(out, &residents->sums[i]);
+	}
+	fputs("},\"sum\":", out);
+	put_resident(out, &sum);
+	fputs(",\"kernel\":", out);
+	put_resident(out, &residents->whole);
+	fprintf(out, ",\"agree\":%s", residents_agree(residents) ? "true" : "false");
+	put_number(out, "page_tables", residents->page_tables, false);
+	put_number(out, "threads", residents->threads, false);
+	fputs(",\"files\":[", out);
+	for (i = 0; i < MIN(residents->files->len, FILES_MAX); i++) {
+		const struct resident_file *file =
+			&g_array_index(residents->files, struct resident_file, i);
+
+		fprintf(out, "%s{\"path\":", i ? "," : "");
+		put_string(out, file->path);
+		fputs(",\"memory\":", out);
+		put_resident(out, &file->sum);
+		fputc('}', out);
+	}
+	fputs("],\"stacks\":[", out);
+	for (i = 0; i < MIN(residents->stacks->len, STACKS_MAX); i++) {
+		const struct resident_stack *stack =
+			&g_array_index(residents->stacks, struct resident_stack, i);
+
+		fprintf(out, "%s{\"tid\":%d,\"name\":", i ? "," : "", stack->tid);
+		put_string(out, stack->comm);
+		fputs(",\"memory\":", out);
+		put_resident(out, &stack->sum);
+		fputc('}', out);
+	}
+	fputc(']', out);
+}
+
+static void put_verdict(FILE *out, const struct hold_sum *sum)
+{
+	g_autofree char *sentence = hold_sentence(sum);
+	g_autoptr(GArray) advice = hold_advise(sum);
+	unsigned int i;
+
+	fprintf(out,
+		"\"verdict\":{\"holder\":\"%s\",\"sentence\":", hold_part_name(hold_sum_most(sum)));
+	put_string(out, sentence);
+	fputs(",\"parts\":{", out);
+	for (i = 0; i < HOLD_PARTS; i++)
+		put_number(out, hold_part_name(i), sum->parts[i], !i);
+	fputs("},\"advice\":[", out);
+	for (i = 0; i < advice->len; i++) {
+		const struct hold_advice *one = &g_array_index(advice, struct hold_advice, i);
+
+		fprintf(out, "%s{\"code\":\"%s\",\"bytes\":%" PRIu64 ",\"text\":", i ? "," : "",
+			one->code, one->bytes);
+		put_string(out, one->text);
+		fputc('}', out);
+	}
+	fputs("]}", out);
+}
+
+static void put_process(FILE *out, const struct hold_process *process)
+{
+	struct hold_sum sum = { 0 };
+
+	hold_sum_add(&sum, process, false);
+	fprintf(out, "{\"pid\":%d,\"name\":", process->pid);
+	put_string(out, process->name);
+	fprintf(out, ",\"complete\":%s,", hold_is_partial(process) ? "false" : "true");
+	put_verdict(out, &sum);
+	put_residents(out, &process->residents);
+	put_allocators(out, process);
+	if (process->has_heaps)
+		put_malloc(out, process);
+	fputc('}', out);
+}
+
+void hold_json(FILE *out, const GPtrArray *processes, unsigned int ended)
+{
+	struct hold_sum all = { 0 };
+	guint i;
+
+	for (i = 0; i < processes->len; i++)
+		hold_sum_add(&all, g_ptr_array_index(processes, i), true);
+	fprintf(out,
+		"{\"format\":1,\"complete\":%s,\"ended\":%u,\"rss\":%" PRIu64 ",\"pss\":%" PRIu64
+		",\"swap_pss\":%" PRIu64 ",",
+		all.partial ? "false" : "true", ended, all.rss, all.pss, all.swap);
+	put_verdict(out, &all);
+	fputs(",\"processes\":[", out);
+	for (i = 0; i < processes->len; i++) {
+		fputs(i ? ",\n" : "\n", out);
+		put_process(out, g_ptr_array_index(processes, i));
+	}
+	fputs("]}\n", out);
+}
+
+void hold_json_schema(FILE *out)
+{
+	fputs(hold_schema, out);
+}

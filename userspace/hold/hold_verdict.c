@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "hold/hold_verdict.h"
+
+#include <inttypes.h>
+
+#include "base/text.h"
+
+#define ADVICE_BYTES (1U << 20) /* less is not worth a word */
+#define ADVICE_SHARE 0.02
+#define CACHED_SHARE 0.1
+
+const char *hold_part_name(enum hold_part part)
+{
+	static const char *const names[HOLD_PARTS] = {
+		[PART_LIVE] = "live",	    [PART_TRIM] = "trim",
+		[PART_PINNED] = "pinned",   [PART_TOPS] = "arena_tops",
+		[PART_CACHED] = "caches",   [PART_UNREAD] = "unread",
+		[PART_STACKS] = "stacks",   [PART_FILES] = "files",
+		[PART_SHARED] = "shared",   [PART_ANONYMOUS] = "anonymous",
+		[PART_SPECIAL] = "special",
+	};
+
+	return names[part];
+}
+
+/* What of the heaps is resident, by part. */
+static void split_heaps(const struct hold_process *process, uint64_t parts[HOLD_PARTS],
+			struct hold_sum *sum)
+{
+	const struct arena_sum *all = &process->heaps.all;
+	uint64_t kept;
+	guint i;
+
+	for (i = 1; i < process->heaps.arenas->len; i++) {
+		const struct arena_sum *arena =
+			&g_array_index(process->heaps.arenas, struct arena_sum, i);
+
+		parts[PART_TOPS] += arena->bytes[CHUNK_TOP].resident;
+		sum->arenas_free += arena_free(arena).resident;
+	}
+	parts[PART_LIVE] = all->bytes[CHUNK_LIVE].resident + all->overhead.resident +
+			   process->mapped.bytes.resident;
+	parts[PART_TRIM] = all->trim.resident;
+	parts[PART_CACHED] = all->bytes[CHUNK_CACHED].resident;
+	parts[PART_UNREAD] = all->unread.resident + all->hidden.resident;
+	kept = arena_free(all).resident - parts[PART_CACHED];
+	parts[PART_PINNED] = kept - MIN(kept, parts[PART_TRIM] + parts[PART_TOPS]);
+}
+
+static void add_heaps(struct hold_sum *sum, const struct hold_process *process, bool shared)
+{
+	const struct resident_sum *malloc = &process->residents.sums[RESIDENT_MALLOC];
+	uint64_t parts[HOLD_PARTS] = { 0 }, whole = 0;
+	double scale = 1;
+	unsigned int i;
+
+	split_heaps(process, parts, sum);
+	for (i = 0; i < HOLD_PARTS; i++)
+		whole += parts[i];
+	if (shared && malloc->rss)
+		scale = (double)malloc->pss / (double)malloc->rss;
+	for (i = 0; i < HOLD_PARTS; i++)
+		sum->parts[i] += (uint64_t)((double)parts[i] * scale);
+	sum->arenas += process->heaps.arenas->len;
+	if (process->heaps.all.trim_top.resident > sum->trim_top) {
+		sum->trim_top = process->heaps.all.trim_top.resident;
+		sum->trim_threshold = process->numbers.trim_threshold;
+	}
+}
+
+/* What names the most of its kind. */
+static void note_names(struct hold_sum *sum, const struct hold_process *process)
+{
+	const struct residents *residents = &process->residents;
+	guint i;
+
+	if (residents->sums[RESIDENT_FILES].rss > sum->most && residents->files->len) {
+		sum->most = residents->sums[RESIDENT_FILES].rss;
+		sum->file = g_array_index(residents->files, struct resident_file, 0).path;
+	}
+	for (i = 0; i < process->allocators->len && !sum->other; i++) {
+		const struct hold_allocator *allocator =
+			&g_array_index(process->allocators, struct hold_allocator, i);
+
+		if (allocator->unknown && allocator->kind != ALLOCATOR_UNKNOWN &&
+		    allocator->kind != ALLOCATOR_GLIBC)
+			sum->other = allocator_kind_name(allocator->kind);
+	}
+	if (process->has_heaps && process->heaps.pins->len) {
+		const struct pin *pin = &g_array_index(process->heaps.pins, struct pin, 0);
+
+		if (pin->bytes > sum->pin_chunks * VIEW_PAGE || !sum->pin_size) {
+			sum->pin_size = pin->size;
+			sum->pin_chunks = pin->chunks;
+		}
+	}
+}
+
+void hold_sum_add(struct hold_sum *sum, const struct hold_process *process, bool shared)
+{
+	static const enum hold_part of[RESIDENT_KINDS] = {
+		[RESIDENT_STACKS] = PART_STACKS,   [RESIDENT_FILES] = PART_FILES,
+		[RESIDENT_SHARED] = PART_SHARED,   [RESIDENT_ANONYMOUS] = PART_ANONYMOUS,
+		[RESIDENT_SPECIAL] = PART_SPECIAL,
+	};
+	struct resident_sum all = residents_sum(&process->residents);
+	unsigned int i;
+
+	if (process->has_heaps)
+		add_heaps(sum, process, shared);
+	for (i = RESIDENT_MALLOC + 1; i < RESIDENT_KINDS; i++)
+		sum->parts[of[i]] +=
+			shared ? process->residents.sums[i].pss : process->residents.sums[i].rss;
+	sum->rss += all.rss;
+	sum->pss += all.pss;
+	sum->swap += shared ? all.swap_pss : all.swap;
+	sum->page_tables += process->residents.page_tables;
+	sum->threads += process->residents.threads;
+	sum->processes++;
+	sum->partial |= hold_is_partial(process);
+	note_names(sum, process);
+}
+
+enum hold_part hold_sum_most(const struct hold_sum *sum)
+{
+	enum hold_part most = PART_LIVE;
+	unsigned int i;
+
+	for (i = 0; i < HOLD_PARTS; i++)
+		if (sum->parts[i] > sum->parts[most])
+			most = i;
+	return most;
+}
+
+static char *sentence_of(const struct hold_sum *sum, enum hold_part most)
+{
+	switch (most) {
+	case PART_LIVE:
+		return g_strdup(
+			"blocks of malloc that the program has not freed: its own data, which no "
+			"setting of malloc frees");
+	case PART_TRIM:
+		return g_strdup(
+			"blocks that the program has freed and malloc keeps: malloc_trim(0) "
+			"would give it back");
+	case PART_PINNED:
+		return sum->pin_size ?
+			       g_strdup_printf(
+				       "free, but on pages that live blocks are on, most of them "
+				       "of %" PRIu64
+				       " bytes: malloc_trim(0) would not give it back",
+				       sum->pin_size) :
+			       g_strdup(
+				       "free, but on pages that live blocks are on: malloc_trim(0) would "
+				       "not give it back");
+	case PART_TOPS:
+		return g_strdup_printf(
+			"free at the ends of the heaps of %" PRIu64
+			" arenas of threads, which malloc_trim(0) does not give back",
+			sum->arenas - MIN(sum->arenas, 1));
+	case PART_CACHED:
+		return g_strdup(
+			"free in threads' caches (tcache), which malloc_trim(0) does not give back");
+	case PART_UNREAD:
+		return g_strdup(
+			"in heaps of malloc, but they could not be read: what it is, is not known");
+	case PART_STACKS:
+		return g_strdup_printf("stacks of %" PRIu64 " threads", sum->threads);
+	case PART_FILES:
+		return g_strdup_printf("file mappings, most of it of %s",
+				       sum->file ? sum->file : "one file");
+	case PART_SHARED:
+		return g_strdup("shared memory");
+	case PART_ANONYMOUS:
+		return sum->other ?
+			       g_strdup_printf("anonymous memory that is not glibc's malloc's; the "
+					       "process has %s, whose inside is not read",
+					       sum->other) :
+			       g_strdup("anonymous memory that is not glibc's malloc's: what the "
+					"program maps itself");
+	case PART_SPECIAL:
+	case HOLD_PARTS:
+		break;
+	}
+	return g_strdup("of the kernel's own mappings");
+}
+
+char *hold_sentence(const struct hold_sum *sum)
+{
+	enum hold_part most = hold_sum_most(sum);
+	uint64_t whole = sum->processes > 1 ? sum->pss : sum->rss;
+	g_autofree char *what = sentence_of(sum, most);
+	char bytes[32], all[32], share[32];
+
+	format_bytes(bytes, sizeof(bytes), (double)sum->parts[most]);
+	format_bytes(all, sizeof(all), (double)whole);
+	format_share(share, sizeof(share),
+		     whole ? MIN((double)sum->parts[most] / (double)whole, 1) : 0);
+	return g_strdup_printf("%s%s of %s resident (%s) are %s.", sum->partial ? "At least " : "",
+			       bytes, all, share, what);
+}
+
+static bool matters(const struct hold_sum *sum, uint64_t bytes, double share)
+{
+	uint64_t whole = sum->processes > 1 ? sum->pss : sum->rss;
+
+	return bytes >= ADVICE_BYTES && (double)bytes >= share * (double)whole;
+}
+
+static void advise(GArray *list, const char *code, uint64_t bytes, char *text)
+{
+	const struct hold_advice advice = { .code = code, .bytes = bytes, .text = text };
+
+	g_array_append_val(list, advice);
+}
+
+static gint by_bytes(gconstpointer a, gconstpointer b)
+{
+	const struct hold_advice *left = a, *right = b;
+
+	return left->bytes < right->bytes ? 1 : left->bytes > right->bytes ? -1 : 0;
+}
+
+static void clear_advice(gpointer data)
+{
+	g_free(((struct hold_advice *)data)->text);
+}
+
+GArray *hold_advise(const struct hold_sum *sum)
+{
+	GArray *list = g_array_new(FALSE, FALSE, sizeof(struct hold_advice));
+	char bytes[32];
+
+	g_array_set_clear_func(list, clear_advice);
+	if (matters(sum, sum->parts[PART_TRIM], ADVICE_SHARE))
+		advise(list, "trim", sum->parts[PART_TRIM],
+		       g_strdup(
+			       "Have the program call malloc_trim(0) when it has freed much, or now. "
+			       "What it uses again has to be faulted in again."));
+	if (matters(sum, sum->trim_top, ADVICE_SHARE) && sum->trim_threshold > ADVICE_BYTES) {
+		format_bytes(bytes, sizeof(bytes), (double)sum->trim_threshold);
+		advise(list, "trim-threshold", sum->trim_top,
+		       g_strdup_printf(
+			       "The end of the main heap is kept up to trim_threshold, now %s: a "
+			       "smaller MALLOC_TRIM_THRESHOLD_ gives it back at every free.",
+			       bytes));
+	}
+	if (sum->arenas > sum->processes && matters(sum, sum->arenas_free, CACHED_SHARE))
+		advise(list, "arena-max", sum->arenas_free,
+		       g_strdup_printf(
+			       "%" PRIu64 " arenas each keep free memory of their own: with "
+			       "MALLOC_ARENA_MAX=2 threads share it, and wait for each other.",
+			       sum->arenas));
+	if (matters(sum, sum->parts[PART_CACHED], CACHED_SHARE))
+		advise(list, "tcache", sum->parts[PART_CACHED],
+		       g_strdup("Threads keep freed blocks in caches: "
+				"GLIBC_TUNABLES=glibc.malloc.tcache_count=0 switches them off, and "
+				"free() costs more then."));
+	if (sum->pin_size && matters(sum, sum->parts[PART_PINNED], CACHED_SHARE))
+		advise(list, "pinned", sum->parts[PART_PINNED],
+		       g_strdup_printf(
+			       "Live blocks of %" PRIu64
+			       " bytes lie between the free ones: what lives long needs memory "
+			       "apart from what is freed soon (a pool, or allocated first).",
+			       sum->pin_size));
+	g_array_sort(list, by_bytes);
+	return list;
+}

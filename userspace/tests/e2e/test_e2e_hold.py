@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: GPL-2.0
+"""memtoll hold: against what malloc itself says (mallinfo2), what malloc_trim(0) then gives back, and the kernel's
+own sums; and on targets that are damaged, of another kind, or gone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import jsonschema
+import libraries
+import pytest
+
+from harness import MEMTOLL, MIB, PAGE, Program, Result, assert_refused, end, memtoll, spawn, wait_until, workload
+from leftovers import noted
+from swapping import CGROUPS
+
+pytestmark = pytest.mark.root
+
+AT_REST: Final = ["pages", "top", "full", "arenas", "lists", "mapped"]
+FREE: Final = ("small", "large", "unsorted", "fast", "top")
+CACHE_BINS: Final = 64
+CACHE_COUNT: Final = 7
+
+
+def ask(program: Program, what: str) -> dict[str, Any]:
+    """What a holder says next."""
+    before = len(program.lines)
+    stdin = program.process.stdin
+    assert stdin
+    stdin.write(what + "\n")
+    stdin.flush()
+    wait_until(lambda: len(program.lines) > before, f"the answer to {what}")
+    return program.lines[before]
+
+
+def hold_of(*words: str | int, status: int = 0) -> dict[str, Any]:
+    result = memtoll("hold", "--json", *map(str, words))
+    assert result.status == status, result
+    found: dict[str, Any] = json.loads(result.stdout)
+    jsonschema.validate(found, json.loads(memtoll("hold", "--schema").stdout))
+    return found
+
+
+def hold(pid: int) -> dict[str, Any]:
+    (process,) = hold_of("-p", pid)["processes"]
+    assert process["pid"] == pid
+    return dict(process)
+
+
+def rollup(pid: int) -> dict[str, int]:
+    """The kernel's own sums, of now."""
+    text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    return {name: int(size) * 1024 for name, size in re.findall(r"^(\w+): +(\d+) kB", text, re.M)}
+
+
+@pytest.mark.parametrize("shape", AT_REST)
+def test_what_malloc_says_itself(shape: str) -> None:
+    """At rest every byte, by kind. To malloc, what is in a thread's cache is in use."""
+    with Program(workload("holder"), shape) as program:
+        found = hold(program.pid)
+        told = ask(program, "info")
+    malloc, chunks = found["malloc"], found["malloc"]["chunks"]
+    assert sum(chunks[kind]["bytes"] for kind in FREE) == told["fordblks"]
+    assert chunks["fast"]["bytes"] == told["fsmblks"]
+    assert malloc["system_bytes"] == told["arena"]
+    assert malloc["unread"]["bytes"] == malloc["hidden"]["bytes"] == malloc["damages"] == malloc["torn_lists"] == 0
+    used = chunks["live"]["bytes"] + chunks["tcache"]["bytes"] + malloc["overhead"]["bytes"]
+    assert used == told["uordblks"]
+    mapped = malloc["mapped"]
+    assert (mapped["count"], mapped["bytes"]) == (told["hblks"], told["hblkhd"])
+    assert (mapped["counted"], mapped["counted_bytes"]) == (told["hblks"], told["hblkhd"])
+    assert malloc["arenas"][0]["chunks"]["top"]["bytes"] == told["keepcost"]
+
+
+@pytest.mark.parametrize("shape", AT_REST)
+def test_what_a_trim_gives_back(shape: str) -> None:
+    with Program(workload("holder"), shape) as program:
+        forecast = hold(program.pid)["malloc"]["trim"]["resident"]
+        told = ask(program, "trim")
+        again = hold(program.pid)["malloc"]["trim"]["resident"]
+    assert told["before"] - told["after"] == pytest.approx(forecast, rel=0.1, abs=4 * PAGE)
+    assert again == pytest.approx(0, abs=4 * PAGE)
+    if shape == "top":
+        assert forecast > 60 * MIB
+
+
+@pytest.mark.parametrize(
+    ("shape", "holder", "advice", "words"),
+    [
+        ("pages", "pinned", "pinned", "96 bytes"),
+        ("top", "trim", "trim", "malloc_trim"),
+        ("full", "live", None, "has not freed"),
+        ("arenas", "arena_tops", "arena-max", "8 arenas"),
+        ("mapped", "live", None, "has not freed"),
+    ],
+)
+def test_the_verdict(shape: str, holder: str, advice: str | None, words: str) -> None:
+    with Program(workload("holder"), shape) as program:
+        found = hold(program.pid)
+        text = memtoll("hold", "-p", str(program.pid)).stdout
+    verdict = found["verdict"]
+    assert verdict["holder"] == holder
+    assert words in verdict["sentence"]
+    assert verdict["parts"][holder] > 30 * MIB
+    codes = {one["code"]: one["bytes"] for one in verdict["advice"]}
+    assert set(codes) == ({advice} if advice else set())
+    if advice:
+        assert codes[advice] == pytest.approx(verdict["parts"][holder], rel=0.05)
+    assert " ".join(verdict["sentence"].split()) in " ".join(text.split())
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_caches_of_threads() -> None:
+    """Seven of each size that they have, which the program has freed."""
+    with Program(workload("holder"), "lists") as program:
+        found = hold(program.pid)["malloc"]
+    assert found["caches"] == 1
+    assert found["chunks"]["tcache"]["count"] == CACHE_BINS * CACHE_COUNT
+    assert found["chunks"]["fast"]["count"] > 9000
+
+
+def test_the_sum_is_the_kernels() -> None:
+    with Program(workload("holder"), "arenas") as program:
+        found = hold(program.pid)
+        told = rollup(program.pid)
+        threads = {int(tid) for tid in os.listdir(f"/proc/{program.pid}/task")}
+    assert found["agree"]
+    assert found["sum"]["rss"] == pytest.approx(told["Rss"], rel=0.01)
+    assert found["sum"]["pss"] == pytest.approx(told["Pss"], rel=0.01)
+    assert sum(part["rss"] for part in found["resident"].values()) == found["sum"]["rss"]
+    assert sum(found["verdict"]["parts"].values()) == pytest.approx(told["Rss"], rel=0.01)
+    # Each thread has its stack, and nothing else is one.
+    assert {stack["tid"] for stack in found["stacks"]} == threads
+    assert found["threads"] == len(threads) == 9
+    assert all(stack["memory"]["rss"] for stack in found["stacks"])
+    assert sum(stack["memory"]["rss"] for stack in found["stacks"]) == found["resident"]["stacks"]["rss"]
+    (libc,) = [file for file in found["files"] if re.search(r"/libc[.-]", file["path"])]
+    assert 0 < libc["memory"]["private_dirty"] < libc["memory"]["rss"]
+
+
+def test_what_goes_on_meanwhile() -> None:
+    """Eight threads allocate and free all the time: within a twentieth of what malloc says before and after."""
+    with Program(workload("holder"), "busy") as program:
+        wait_until(lambda: ask(program, "info")["arena"] > 100 * MIB, "heaps of all threads")
+        before = ask(program, "info")
+        result = memtoll("hold", "--json", "-p", str(program.pid))
+        after = ask(program, "info")
+    assert result.status in (0, 4), result
+    malloc = json.loads(result.stdout)["processes"][0]["malloc"]
+    assert not malloc["corrupt"]
+    used = malloc["chunks"]["live"]["bytes"] + malloc["chunks"]["tcache"]["bytes"] + malloc["overhead"]["bytes"]
+    low, high = sorted((before["uordblks"], after["uordblks"]))
+    assert 0.95 * low <= used <= 1.05 * high
+    assert malloc["unread"]["bytes"] < 0.05 * malloc["system_bytes"]
+
+
+PYTHON: Final = """
+import ctypes, json, os, sys
+blocks = [os.urandom(1) * 3000 for _ in range(20000)]
+keep = blocks[::100]
+del blocks
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096
+print(json.dumps({"ready": len(keep)}), flush=True)
+for line in sys.stdin:
+    before = resident()
+    ctypes.CDLL(None).malloc_trim(0)
+    print(json.dumps({"before": before, "after": resident()}), flush=True)
+"""
+
+
+def test_python_after_a_burst() -> None:
+    """60 MB of bytes objects, of which each hundredth is kept."""
+    with Program(sys.executable, "-c", PYTHON) as program:
+        found = hold(program.pid)
+        told = ask(program, "trim")
+    forecast = found["malloc"]["trim"]["resident"]
+    assert found["verdict"]["holder"] == "trim"
+    assert forecast > 40 * MIB
+    assert told["before"] - told["after"] == pytest.approx(forecast, rel=0.1)
+
+
+def test_a_corrupt_heap() -> None:
+    """One line, what is marked as partial, and the rest of the heap all the same."""
+    with Program(workload("holder"), "corrupt") as program:
+        found = hold_of("-p", program.pid, status=4)
+        result = memtoll("hold", "-p", str(program.pid))
+    assert not found["complete"]
+    (process,) = found["processes"]
+    assert process["malloc"]["corrupt"]
+    assert process["malloc"]["damages"] == 1
+    assert process["malloc"]["unread"]["bytes"] == 2048
+    assert process["malloc"]["chunks"]["live"]["bytes"] > 63 * MIB
+    assert result.status == 4
+    assert len(result.stderr.splitlines()) == 1 and "corrupt" in result.stderr
+    assert "the heap is corrupt" in result.stdout and "At least" in result.stdout
+
+
+def test_another_allocator() -> None:
+    """Its inside is not known, and said so; what is resident is."""
+    env = {"LD_PRELOAD": str(libraries.preloadable("jemalloc"))}
+    with Program(workload("holder"), "full", env=env) as program:
+        found = hold(program.pid)
+    (other,) = [one for one in found["allocators"] if one["kind"] == "jemalloc"]
+    assert "unknown" in other
+    assert found["verdict"]["holder"] == "anonymous"
+    assert "jemalloc" in found["verdict"]["sentence"]
+    assert found["verdict"]["parts"]["anonymous"] > 60 * MIB
+    assert found["malloc"]["chunks"]["live"]["bytes"] < MIB
+
+
+def test_several_count_shared_pages_once() -> None:
+    with Program(workload("holder"), "full") as one, Program(workload("holder"), "top") as other:
+        found = hold_of("-p", f"{one.pid},{other.pid}")
+        text = memtoll("hold", "-p", f"{one.pid},{other.pid}").stdout
+        told = [rollup(program.pid) for program in (one, other)]
+    assert [process["pid"] for process in found["processes"]] == [one.pid, other.pid]
+    assert found["pss"] == pytest.approx(sum(sums["Pss"] for sums in told), rel=0.01)
+    assert found["rss"] == pytest.approx(sum(sums["Rss"] for sums in told), rel=0.01)
+    assert sum(found["verdict"]["parts"].values()) == pytest.approx(found["pss"], rel=0.01)
+    assert re.search(rf"^  {one.pid} holder .*\n", text, re.M) and "sum" in text
+
+
+def test_by_name(tmp_path: Path) -> None:
+    name = f"holder{os.getpid()}"[:15]
+    (tmp_path / name).write_bytes(workload("holder").read_bytes())
+    (tmp_path / name).chmod(0o755)
+    with Program(tmp_path / name, "mapped", "4") as program:
+        (process,) = hold_of("-n", name)["processes"]
+    assert (process["pid"], process["name"]) == (program.pid, name)
+
+
+# A program of 32 bits that waits for a signal: pause(2).
+NARROW: Final = bytes.fromhex(
+    "7f454c4601010100000000000000000002000300010000005480040834000000"
+    "0000000000000000340020000100000000000000010000000000000000800408"
+    "008004085b0000005b000000050000000010000031c0b01dcd80ebf8"
+)
+
+
+def test_a_program_of_32_bits(tmp_path: Path) -> None:
+    (tmp_path / "narrow").write_bytes(NARROW)
+    (tmp_path / "narrow").chmod(0o755)
+    try:
+        process = spawn([tmp_path / "narrow"])
+    except OSError:
+        pytest.skip("this kernel runs no programs of 32 bits")
+    try:
+        wait_until(lambda: os.readlink(f"/proc/{process.pid}/exe").endswith("narrow"), "the program")
+        assert_refused(memtoll("hold", "-p", str(process.pid)), 3, "32 bits")
+    finally:
+        end(process)
+
+
+def test_a_group_without_processes() -> None:
+    base = CGROUPS / "memory" if (CGROUPS / "memory").is_dir() else CGROUPS
+    cgroup = base / f"memtoll-test-hold-{os.getpid()}"
+    with noted("cgroup", cgroup):
+        cgroup.mkdir()
+        try:
+            assert_refused(memtoll("hold", "-c", str(cgroup)), 1, "no processes")
+        finally:
+            cgroup.rmdir()
+
+
+def test_targets_that_are_gone() -> None:
+    process = spawn(["true"])
+    wait_until(lambda: "\nState:\tZ" in Path(f"/proc/{process.pid}/status").read_text(), "the end of true")
+    assert_refused(memtoll("hold", "-p", str(process.pid)), 1, "zombie")
+    end(process)
+    assert_refused(memtoll("hold", "-p", str(process.pid)), 1, f"no process with pid {process.pid}")
+
+
+def test_a_closed_reader() -> None:
+    with Program(workload("holder"), "mapped", "4") as program:
+        done = subprocess.run(
+            ["sh", "-c", '"$1" hold --json -p "$2" > /dev/full', "sh", str(MEMTOLL), str(program.pid)],
+            capture_output=True, text=True, timeout=100, check=False,
+        )  # fmt: skip
+    assert_refused(Result(done.returncode, done.stdout, done.stderr), 1, "write")
+

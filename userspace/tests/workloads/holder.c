@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * holder.c: SHAPE [MIB]: memory that is held in one of several ways, at rest. Says what mallinfo2(3)
+ * says, an object of JSON, at the start and for every line "info" on stdin; for "trim" what is
+ * resident before and after malloc_trim(0). Its own output needs no memory of malloc's.
+ */
+#include <malloc.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define MIB (1UL << 20)
+#define THREADS 8
+#define SMALL 64
+#define BLOCKS_MAX (1UL << 20)
+
+static void *blocks[BLOCKS_MAX];
+static pthread_barrier_t filled;
+static size_t mib = 64;
+static atomic_bool busy;
+
+static void *touched(size_t size)
+{
+	char *block = malloc(size);
+
+	if (!block)
+		abort();
+	memset(block, 1, size);
+	return block;
+}
+
+/* A small live chunk on every page, what is between is free. */
+static void hold_pages(void)
+{
+	size_t count = mib * MIB / 4096, i;
+
+	for (i = 0; i < count; i++) {
+		blocks[i] = touched(4096 - 16 - 32 - SMALL);
+		touched(SMALL + 16);
+	}
+	for (i = 0; i < count; i++)
+		free(blocks[i]);
+}
+
+/* All free but the last chunk, which keeps the program break where it is. */
+static void hold_top(void)
+{
+	size_t count = mib * 16, i;
+
+	for (i = 0; i < count; i++)
+		blocks[i] = touched(MIB / 16 - 16);
+	touched(200);
+	for (i = 0; i < count; i++)
+		free(blocks[i]);
+}
+
+static void hold_full(void)
+{
+	size_t i;
+
+	for (i = 0; i < mib * 1024; i++)
+		blocks[i] = touched(1024 - 16);
+}
+
+static void *fill_arena(void *unused)
+{
+	size_t count = mib * MIB / THREADS / 8192, i;
+	void **own = calloc(count, sizeof(*own));
+
+	for (i = 0; i < count; i++)
+		own[i] = touched(8192 - 16);
+	for (i = 0; i < count; i++)
+		free(own[i]);
+	free(own);
+	pthread_barrier_wait(&filled);
+	pause();
+	return unused;
+}
+
+/* Eight threads, each with an arena whose top it has freed again. */
+static void hold_arenas(void)
+{
+	pthread_t thread;
+	size_t i;
+
+	mallopt(M_TRIM_THRESHOLD, 1 << 30);
+	mallopt(M_ARENA_MAX, THREADS + 1);
+	pthread_barrier_init(&filled, NULL, THREADS + 1);
+	for (i = 0; i < THREADS; i++)
+		if (pthread_create(&thread, NULL, fill_arena, NULL))
+			abort();
+	pthread_barrier_wait(&filled);
+}
+
+/* Sizes of tcache's bins and of fast ones: seven of each stay with the thread, the rest in lists. */
+static void hold_lists(void)
+{
+	size_t size, i;
+
+	for (size = 24; size <= 1032; size += 16) {
+		for (i = 0; i < 7; i++)
+			blocks[i] = touched(size);
+		touched(32);
+		for (i = 0; i < 7; i++)
+			free(blocks[i]);
+	}
+	for (i = 0; i < 20000; i++)
+		blocks[i] = touched(24 + i % 7 * 16);
+	for (i = 0; i < 20000; i += 2)
+		free(blocks[i]);
+}
+
+/* Blocks of their own mappings, half of each touched; and one of another's. */
+static void hold_mapped(void)
+{
+	size_t i;
+
+	for (i = 0; i < mib; i++) {
+		blocks[i] = malloc(MIB);
+		memset(blocks[i], 1, MIB / 2);
+	}
+	free(blocks[mib / 2]);
+	if (mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
+	    MAP_FAILED)
+		abort();
+}
+
+/* In the middle of the heap a size that cannot be. */
+static void hold_corrupt(void)
+{
+	hold_full();
+	((size_t *)blocks[mib * 512])[-1] = 0x123456789abcdef0;
+}
+
+static void *stay_busy(void *seed)
+{
+	unsigned int random = (unsigned int)(uintptr_t)seed;
+	void *own[512] = { 0 };
+
+	while (busy) {
+		size_t i = rand_r(&random) % 512;
+
+		free(own[i]);
+		own[i] = touched(16 + rand_r(&random) % 20000);
+	}
+	return NULL;
+}
+
+/* Eight threads that allocate and free all the time, beside what stays. */
+static void hold_busy(void)
+{
+	pthread_t thread;
+	size_t i;
+
+	hold_full();
+	busy = true;
+	for (i = 0; i < THREADS; i++)
+		if (pthread_create(&thread, NULL, stay_busy, (void *)(i + 1)))
+			abort();
+}
+
+static const struct shape {
+	const char *name;
+	void (*hold)(void);
+} shapes[] = {
+	{ "pages", hold_pages },   { "top", hold_top },		{ "full", hold_full },
+	{ "arenas", hold_arenas }, { "lists", hold_lists },	{ "mapped", hold_mapped },
+	{ "busy", hold_busy },	   { "corrupt", hold_corrupt },
+};
+
+static size_t resident(void)
+{
+	char text[128] = "";
+	FILE *file = fopen("/proc/self/statm", "r");
+	size_t pages = 0;
+
+	if (!file || !fgets(text, sizeof(text), file) || sscanf(text, "%*u %zu", &pages) != 1)
+		abort();
+	fclose(file);
+	return pages * 4096;
+}
+
+static void say(const char *text)
+{
+	if (write(STDOUT_FILENO, text, strlen(text)) < 0)
+		abort();
+}
+
+static void tell(void)
+{
+	struct mallinfo2 info = mallinfo2();
+	char text[512];
+
+	snprintf(text, sizeof(text),
+		 "{\"arena\": %zu, \"hblks\": %zu, \"hblkhd\": %zu, \"fsmblks\": %zu, "
+		 "\"uordblks\": %zu, \"fordblks\": %zu, \"keepcost\": %zu}\n",
+		 info.arena, info.hblks, info.hblkhd, info.fsmblks, info.uordblks, info.fordblks,
+		 info.keepcost);
+	say(text);
+}
+
+static void trim(void)
+{
+	size_t before = resident();
+	char text[128];
+
+	malloc_trim(0);
+	snprintf(text, sizeof(text), "{\"before\": %zu, \"after\": %zu}\n", before, resident());
+	say(text);
+}
+
+int main(int argc, char **argv)
+{
+	char line[64];
+	size_t i;
+
+	if (argc > 2)
+		mib = strtoul(argv[2], NULL, 10);
+	for (i = 0; i < sizeof(shapes) / sizeof(*shapes) && argc > 1; i++)
+		if (!strcmp(argv[1], shapes[i].name))
+			shapes[i].hold();
+	/* What it takes to count is allocated and freed now. */
+	resident();
+	tell();
+	for (i = 0;;) {
+		char got;
+
+		if (read(STDIN_FILENO, &got, 1) != 1)
+			return 0;
+		if (got != '\n') {
+			line[i++ % (sizeof(line) - 1)] = got;
+			continue;
+		}
+		line[i] = '\0';
+		i = 0;
+		if (!strcmp(line, "info"))
+			tell();
+		else if (!strcmp(line, "trim"))
+			trim();
+	}
+}
