@@ -7,6 +7,7 @@
 
 #define FLAGS 7U
 #define IS_MMAPPED 2U
+#define MMAP_HUGE 1U	      /* in the word before the size; from 2.43 on */
 #define PAGES_MAX (64U << 20) /* of all mappings that are looked at: 256 GiB */
 #define SEARCH_MAX (1U << 20) /* pages that are read to find headers */
 #define CHUNKS_MAX (1U << 17) /* of one process; vm.max_map_count is 65,530 */
@@ -35,9 +36,12 @@ static uint64_t size_at(struct block_reader *reader, uint64_t address, uint64_t 
 		block_reader_has(reader, address) ? block_reader_get(reader, address, 16) : NULL;
 	uint64_t size;
 
-	if (!words || words[0] || (words[1] & FLAGS) != IS_MMAPPED)
+	if (!words || words[0] > MMAP_HUGE || (words[1] & FLAGS) != IS_MMAPPED)
 		return 0;
 	size = words[1] & ~(uint64_t)FLAGS;
+	/* From 2.43 on without the header. */
+	if (size % VIEW_PAGE == VIEW_PAGE - 16)
+		size += 16;
 	return size && size % VIEW_PAGE == 0 && size <= end - address ? size : 0;
 }
 

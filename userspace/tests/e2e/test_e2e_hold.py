@@ -17,7 +17,7 @@ import jsonschema
 import libraries
 import pytest
 
-from harness import MEMTOLL, MIB, PAGE, Program, Result, assert_refused, end, memtoll, spawn, wait_until, workload
+from harness import MEMTOLL, MIB, PAGE, SOURCES, Program, Result, assert_refused, end, memtoll, spawn, tool, wait_until, workload
 from leftovers import noted
 from swapping import CGROUPS
 
@@ -27,6 +27,7 @@ AT_REST: Final = ["pages", "top", "full", "arenas", "lists", "mapped"]
 FREE: Final = ("small", "large", "unsorted", "fast", "top")
 CACHE_BINS: Final = 64
 CACHE_COUNT: Final = 7
+SUITES: Final = libraries.SUITES[libraries.distribution()]
 
 
 def ask(program: Program, what: str) -> dict[str, Any]:
@@ -186,6 +187,37 @@ def test_python_after_a_burst() -> None:
     assert found["verdict"]["holder"] == "trim"
     assert forecast > 40 * MIB
     assert told["before"] - told["after"] == pytest.approx(forecast, rel=0.1)
+
+
+def holder_with(suite: str, path: Path) -> Path:
+    """The holder with the C library of another release, which it is linked with."""
+    root = libraries.package(suite, "libc6")
+    directory = next(path for path in root.rglob("libc.so.6") if path.is_file()).parent
+    (loader,) = directory.glob("ld-linux-x86-64.so.2")
+    parts = [directory / name for name in ("libc.so.6", "libpthread.so.0")]
+    flags = f"-std=gnu11 -O1 -fno-builtin -w -nodefaultlibs -Wl,--dynamic-linker={loader} -Wl,-rpath,{directory}"
+    old = ["-DINFO=mallinfo"] if SUITES[suite] < "2.33" else []
+    subprocess.run(
+        [tool("gcc"), *flags.split(), *old, "-o", path, SOURCES / "holder.c", *parts, loader, "-lgcc"],
+        check=True, timeout=60,
+    )  # fmt: skip
+    return path
+
+
+@pytest.mark.parametrize("suite", [suite for suite in SUITES if suite != libraries.own_suite()])
+def test_other_releases_of_glibc(suite: str, tmp_path: Path) -> None:
+    """Every byte again, and all that is cached."""
+    with Program(holder_with(suite, tmp_path / "holder"), "lists") as program:
+        found = hold(program.pid)
+        told = ask(program, "info")
+    chunks = found["malloc"]["chunks"]
+    (libc,) = [one for one in found["allocators"] if one["kind"] == "glibc"]
+    assert libc["version"] == SUITES[suite] and "unknown" not in libc
+    assert sum(chunks[kind]["bytes"] for kind in FREE) == told["fordblks"]
+    assert chunks["fast"]["bytes"] == told["fsmblks"] > 500_000
+    assert chunks["tcache"]["count"] == CACHE_BINS * CACHE_COUNT
+    assert found["malloc"]["system_bytes"] == told["arena"]
+    assert found["malloc"]["mapped"]["counted"] == told["hblks"]
 
 
 def test_a_corrupt_heap() -> None:

@@ -15,6 +15,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#ifndef INFO
+#define INFO mallinfo2 /* since glibc 2.33 */
+#endif
 #define MIB (1UL << 20)
 #define THREADS 8
 #define SMALL 64
@@ -194,14 +197,14 @@ static void say(const char *text)
 
 static void tell(void)
 {
-	struct mallinfo2 info = mallinfo2();
+	struct INFO info = INFO();
 	char text[512];
 
 	snprintf(text, sizeof(text),
 		 "{\"arena\": %zu, \"hblks\": %zu, \"hblkhd\": %zu, \"fsmblks\": %zu, "
 		 "\"uordblks\": %zu, \"fordblks\": %zu, \"keepcost\": %zu}\n",
-		 info.arena, info.hblks, info.hblkhd, info.fsmblks, info.uordblks, info.fordblks,
-		 info.keepcost);
+		 (size_t)info.arena, (size_t)info.hblks, (size_t)info.hblkhd, (size_t)info.fsmblks,
+		 (size_t)info.uordblks, (size_t)info.fordblks, (size_t)info.keepcost);
 	say(text);
 }
 
