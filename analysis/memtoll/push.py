@@ -17,16 +17,20 @@ import json
 import os
 import random
 import re
+import socket
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
+from http.client import HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from .errors import Error
+from .export import check_choice
 from .export.about import about
 from .export.otlp import data, messages
 from .export.samples import OWNERS
@@ -42,6 +46,8 @@ PATH: Final = "/v1development/profiles"
 TYPE: Final = "application/x-protobuf"
 RETRIED: Final = frozenset((429, 502, 503, 504))
 FIRST_S, LONGEST_S = 1.0, 30.0
+# Of a try: longer ones are more than a socket or a timer takes.
+TRY_S: Final = 86400.0
 # What the protocol recommends for a request, and less than it allows for an answer.
 REQUEST_BYTES: Final = 64 << 20
 ANSWER_BYTES: Final = 64 << 10
@@ -106,32 +112,51 @@ class Answer:
     retry_after: str
 
 
+def _state() -> Path:
+    """The user's directory for what is kept between runs. OSError: there is none."""
+    given = Path(os.environ.get("XDG_STATE_HOME", ""))
+    if given.is_absolute():
+        return given
+    try:
+        return Path.home() / ".local" / "state"
+    except RuntimeError:
+        raise OSError(errno.ENOENT, "no home directory is known", "HOME") from None
+
+
 class Known:
     """That a message was sent to an address: a file in the user's state directory, there before it is sent."""
 
     def __init__(self, url: str, body: bytes, recording: str) -> None:
-        base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-        self.directory = Path(base) / "memtoll" / "pushed"
-        self.file = self.directory / sha256(url.encode() + b"\0" + body).hexdigest()[:32]
+        self.name = sha256(url.encode() + b"\0" + body).hexdigest()[:32]
         self.facts: dict[str, Any] = {"url": url, "recording": recording, "time": round(time.time())}
+        self.file: Path | None = None
+        self.older = False
 
     def claim(self, again: bool) -> None:
         """PushedBefore: it was sent already. OSError: that cannot be kept."""
-        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for old in self.directory.iterdir():
-            with suppress(FileNotFoundError):
+        directory = _state() / "memtoll" / "pushed"
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for old in directory.iterdir():
+            with suppress(OSError):
                 if old.stat().st_mtime < time.time() - KEPT_S:
                     old.unlink()
+        file = directory / self.name
         try:
-            descriptor = os.open(self.file, os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if again else os.O_EXCL), 0o600)
+            descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         except FileExistsError:
-            raise PushedBefore(self._before()) from None
-        with os.fdopen(descriptor, "w") as file:
-            json.dump(self.facts | {"answered": False}, file)
+            if not again:
+                raise PushedBefore(self._before(file)) from None
+            # What it says is true whatever becomes of this time.
+            self.older = True
+            os.utime(file)
+        else:
+            with os.fdopen(descriptor, "w") as opened:
+                json.dump(self.facts | {"answered": False}, opened)
+        self.file = file
 
-    def _before(self) -> str:
+    def _before(self, file: Path) -> str:
         try:
-            facts = json.loads(self.file.read_text())
+            facts = json.loads(file.read_text())
             answered = bool(facts["answered"])
             when = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(int(facts["time"])))
         except (OSError, ValueError, LookupError, TypeError):
@@ -140,12 +165,15 @@ class Known:
         return f"{self.facts['url']}: the same was sent there {when}, {became}; again=True (--again) sends it again"
 
     def answered(self) -> None:
-        with suppress(OSError):
-            self.file.write_text(json.dumps(self.facts | {"answered": True}))
+        if self.file:
+            with suppress(OSError):
+                self.file.write_text(json.dumps(self.facts | {"answered": True}))
 
     def forget(self) -> None:
-        with suppress(OSError):
-            self.file.unlink()
+        """The endpoint has nothing of what was sent this time."""
+        if self.file and not self.older:
+            with suppress(OSError):
+                self.file.unlink()
 
 
 def address(endpoint: str) -> str:
@@ -176,46 +204,103 @@ def headers_of(given: Mapping[str, str], compressed: bool) -> dict[str, str]:
     return {**given, **made, **({"Content-Encoding": "gzip"} if compressed else {})}
 
 
+class Link:
+    """The connection of a try, which ends with the try's time: what comes bit by bit would never be late otherwise.
+
+    made: there is one, and what is sent may arrive; late: its time is over.
+    """
+
+    def __init__(self, timeout_s: float) -> None:
+        self.end_s = time.monotonic() + timeout_s
+        self.made = self.late = False
+        self.timer: threading.Timer | None = None
+
+    def watched(self, kind: Any) -> Any:
+        """A class of connections as kind is, which are this link's."""
+        link = self
+
+        class Watched(kind):
+            def connect(self) -> None:
+                super().connect()
+                link.begin(self.sock)
+
+        return Watched
+
+    def begin(self, sock: socket.socket) -> None:
+        self.made = True
+        self.timer = threading.Timer(max(self.end_s - time.monotonic(), 0), self._over, (sock,))
+        self.timer.daemon = True
+        self.timer.start()
+
+    def _over(self, sock: socket.socket) -> None:
+        self.late = True
+        with suppress(OSError):
+            sock.shutdown(socket.SHUT_RDWR)
+
+    def end(self) -> None:
+        if self.timer:
+            self.timer.cancel()
+
+
 class Sender:
-    """Sends one message until it is taken, refused, or its time is over."""
+    """Sends one message until it is taken, refused, or its time is over. sent: there was a connection to send it by."""
 
     def __init__(self, url: str, headers: dict[str, str], timeout_s: float, patience_s: float) -> None:
         self.http = need("otlp", "urllib3")
-        self.url, self.headers, self.timeout_s = url, headers, timeout_s
+        self.url, self.headers, self.timeout_s = url, headers, min(timeout_s, TRY_S)
         self.until_s = time.monotonic() + patience_s
-        self.pool = self.http.PoolManager(num_pools=1, retries=False)
+        self.sent = False
 
     def once(self, body: bytes) -> Answer:
         """One try. Unreached, Disconnected, Unanswered, Refused: what became of it instead."""
         errors = self.http.exceptions
-        end_s = time.monotonic() + self.timeout_s
-        timeout = self.http.Timeout(total=self.timeout_s)
-        try:
-            response = self.pool.request(
-                "POST", self.url, body=body, headers=self.headers, timeout=timeout, retries=False, redirect=False,
-                preload_content=False, decode_content=False,
-            )  # fmt: skip
-        except errors.SSLError as error:
-            raise Refused(f"{self.url}: {_why(error)}; nothing was sent") from error
-        except (errors.NewConnectionError, errors.ConnectTimeoutError) as error:
-            raise Unreached(_why(error)) from error
-        except errors.TimeoutError as error:
-            raise self._unanswered(f"in {self.timeout_s:g} s") from error
-        except (errors.HTTPError, OSError) as error:
-            raise Disconnected(_why(error)) from error
+        link = Link(self.timeout_s)
+        with self.http.PoolManager(num_pools=1) as pools:
+            try:
+                pool = pools.connection_from_url(self.url)
+                pool.ConnectionCls = link.watched(pool.ConnectionCls)
+                response = pools.request(
+                    "POST", self.url, body=body, headers=self.headers, timeout=self.http.Timeout(total=self.timeout_s),
+                    retries=False, redirect=False, preload_content=False, decode_content=False,
+                    enforce_content_length=True,
+                )  # fmt: skip
+                return self._answer(response, link)
+            except errors.LocationValueError as error:
+                raise Refused(f"{self.url}: {_why(error)}; nothing was sent") from error
+            except (errors.HTTPError, OSError) as error:
+                raise self._failed(link, error) from error
+            finally:
+                link.end()
+                self.sent |= link.made
+
+    def _failed(self, link: Link, error: BaseException) -> Exception:
+        """What a try is that ended before an answer."""
+        if not link.made:
+            if isinstance(error, self.http.exceptions.SSLError):
+                return Refused(f"{self.url}: {_why(error)}; nothing was sent")
+            return Unreached(_why(error))
+        if link.late or isinstance(error, self.http.exceptions.TimeoutError):
+            return self._unanswered(f"in {self.timeout_s:g} s")
+        if any(isinstance(each, HTTPException) and not isinstance(each, OSError) for each in _causes(error)):
+            return self._unanswered(f"what came is no HTTP: {_why(error)}")
+        return Disconnected(_why(error))
+
+    def _answer(self, response: Any, link: Link) -> Answer:
+        """Unanswered: not all of it came."""
         got = bytearray()
         try:
-            # By single bytes: a larger read waits for all of them, and each of them could take its time.
-            while len(got) < ANSWER_BYTES and (byte := response.read(1)):
-                got += byte
-                if time.monotonic() > end_s:
-                    raise TimeoutError(errno.ETIMEDOUT, f"not all of it in {self.timeout_s:g} s")
+            while len(got) < ANSWER_BYTES and (piece := response.read(ANSWER_BYTES - len(got))):
+                got += piece
+            link.end()
+            if link.late:
+                raise TimeoutError(errno.ETIMEDOUT, "")
             if len(got) == ANSWER_BYTES:
                 raise OSError(errno.EMSGSIZE, f"more than {ANSWER_BYTES:,} bytes of it")
-        except (errors.HTTPError, OSError) as error:
+        except (self.http.exceptions.HTTPError, OSError) as error:
             # What else a refusal says may be missing.
             if response.status < 300:
-                raise self._unanswered(_why(error)) from error
+                why = f"not all of it in {self.timeout_s:g} s" if link.late else _why(error)
+                raise self._unanswered(why) from error
         finally:
             response.close()
         head = response.headers
@@ -229,12 +314,13 @@ class Sender:
         )
 
     def pause(self, tries: int, answer: Answer | None) -> float:
-        """Seconds to wait before the next try: what the endpoint asked for, or each time twice as long."""
+        """Seconds to wait before the next try: each time twice as long, and at least what the endpoint asked for."""
+        own: float = min(FIRST_S * 2.0 ** min(tries, 10), LONGEST_S) * random.uniform(0.5, 1.0)
         if answer and answer.retry_after:
-            with suppress(self.http.exceptions.InvalidHeader, OverflowError):
-                return float(max(self.http.Retry().parse_retry_after(answer.retry_after), 0))
-        longest: float = min(FIRST_S * 2.0**tries, LONGEST_S)
-        return longest * random.uniform(0.5, 1.0)
+            # No date, or none that there is.
+            with suppress(self.http.exceptions.InvalidHeader, OverflowError, ValueError):
+                return max(float(self.http.Retry().parse_retry_after(answer.retry_after)), own)
+        return own
 
     def send(self, body: bytes, said: Callable[[str], None]) -> tuple[Answer, int]:
         """The answer that ends it, and how often it was sent before and no answer came.
@@ -254,6 +340,10 @@ class Sender:
             except Disconnected as error:
                 why = f"no answer ({error}), so that it may have it"
                 unanswered += 1
+            except Refused as error:
+                if unanswered:
+                    raise self._unanswered(f"and then: {error}") from error
+                raise
             tries += 1
             wait_s = self.pause(tries - 1, answer)
             if time.monotonic() + wait_s > self.until_s:
@@ -268,16 +358,21 @@ class Sender:
             time.sleep(wait_s)
 
 
-def _why(error: BaseException) -> str:
-    """What the system said, without the objects that it was said to."""
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """An error, and what it came of."""
     inner: BaseException | None = error
     while inner is not None:
-        if isinstance(inner, OSError) and inner.strerror:
-            return line(inner.strerror)
-        if inner.__cause__ is None and inner.__context__ is None:
-            break
+        yield inner
         inner = inner.__cause__ or inner.__context__
-    return line(inner or error)
+
+
+def _why(error: BaseException) -> str:
+    """What the system said, without the objects that it was said to."""
+    last = error
+    for last in _causes(error):
+        if isinstance(last, OSError) and last.strerror:
+            return line(last.strerror)
+    return line(last)
 
 
 def message_of(answer: Answer) -> str:
@@ -337,8 +432,9 @@ def push(
     between. again: also what was sent there before. said: is called with a line where something is tried again, or
     cannot be kept.
 
-    BadEndpoint, Refused, Unanswered, Rejected, PushedBefore, MissingExtra: what their names say.
+    BadEndpoint, BadExport, Refused, Unanswered, Rejected, PushedBefore, MissingExtra: what their names say.
     """
+    check_choice(toll, owner)
     url = address(endpoint)
     all_headers = headers_of(headers or {}, compress)
     sender = Sender(url, all_headers, timeout_s, patience_s)
@@ -353,12 +449,15 @@ def push(
     try:
         known.claim(again)
     except OSError as error:
-        said(f"{error.filename}: {error.strerror}; that it was pushed is not kept, a second time would not be noticed")
+        where = f"{error.filename}: " if error.filename else ""
+        said(f"{where}{error.strerror}; that it was pushed is not kept, a second time would not be noticed")
     try:
         answer, unanswered = sender.send(gzip.compress(body, mtime=0) if compress else body, said)
         refusal = _refusal(url, answer)
-    except Refused:
-        known.forget()
+    except BaseException as error:
+        # Also when somebody presses ^C in a pause.
+        if isinstance(error, Refused) or not sender.sent:
+            known.forget()
         raise
     if refusal:
         if not unanswered:

@@ -48,14 +48,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _headers(arguments: argparse.Namespace) -> dict[str, str]:
-    """Those of the environment, as OpenTelemetry's programs take them, and those of the command line over them."""
-    found: dict[str, str] = {}
+    """Those of the environment, as OpenTelemetry's programs take them, and those of the command line over them.
+
+    However a name is written: headers do not tell apart what is large and small.
+    """
+    found: dict[str, tuple[str, str]] = {}
     for each in filter(None, (part.strip() for part in os.environ.get(HEADERS, "").split(","))):
         name, equals, value = each.partition("=")
         if not equals:
             arguments.usage_error(f"{HEADERS} is no list of NAME=VALUE")
-        found[unquote(name.strip())] = unquote(value.strip())
-    return found | dict(arguments.header)
+        name = unquote(name.strip())
+        found[name.lower()] = (name, unquote(value.strip()))
+    found |= {name.lower(): (name, value) for name, value in arguments.header}
+    return dict(found.values())
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -113,6 +113,14 @@ def schema(format: str, frames: Sequence[str] | None = None) -> Any:
     raise BadExport(f"format {format} has no schema to print; ndjson, csv and parquet have")
 
 
+def check_choice(toll: str | None, owner: str | None) -> None:
+    """BadExport: there is no such toll, or owner."""
+    if toll is not None and toll not in frame_list.TOLLS:
+        raise BadExport(f"there is no toll {toll!r}; there are {', '.join(frame_list.TOLLS)}")
+    if owner is not None and owner not in OWNERS:
+        raise BadExport(f"there is no owner {owner!r}; there are {', '.join(OWNERS)}")
+
+
 def export(
     rec: Recording,
     path: str | os.PathLike[str],
@@ -146,10 +154,7 @@ def export(
         if value is not None and option not in FORMATS[name].options:
             having = ", ".join(each.name for each in FORMATS.values() if option in each.options)
             raise BadExport(f"format {name} knows no {option}; these do: {having}")
-    if toll is not None and toll not in frame_list.TOLLS:
-        raise BadExport(f"there is no toll {toll!r}; there are {', '.join(frame_list.TOLLS)}")
-    if owner is not None and owner not in OWNERS:
-        raise BadExport(f"there is no owner {owner!r}; there are {', '.join(OWNERS)}")
+    check_choice(toll, owner)
     chosen = _frames(frames)
     if name in ("csv", "parquet") and len(chosen) > 1:
         if str(destination) == STDOUT:

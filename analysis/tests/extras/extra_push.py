@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from memtoll import push as pushing
 from memtoll.export import export
 from memtoll.push import PATH, BadEndpoint, PushedBefore, Refused, Rejected, Unanswered, address, push
 
+import harness
 from package import ANALYSIS, RECORDINGS
 
 PROTOBUF = "application/x-protobuf"
@@ -76,7 +78,7 @@ class Receiver:
                 pass
 
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.thread = threading.Thread(target=self.server.serve_forever)
+        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.01,))
         self.thread.start()
         self.url = f"http://127.0.0.1:{self.server.server_port}"
 
@@ -226,6 +228,25 @@ def test_a_date_to_wait_for(receiver: Receiver, send: Push) -> None:
     assert len(receiver.received) == 2
 
 
+@pytest.mark.parametrize("after", ["9" * 5000, "Fri, 31 Dec 99999 23:59:59 GMT", "soon", "-1"])
+def test_no_time_to_wait_for(receiver: Receiver, send: Push, after: str) -> None:
+    """It is waited as where nothing is asked for, and longer than not at all."""
+    receiver.replies = [Reply(503, headers={"Retry-After": after}), TAKEN]
+    said: list[str] = []
+    send(said=said.append)
+    assert len(receiver.received) == 2 and len(said) == 1
+
+
+def test_who_asks_for_no_pause_gets_one(receiver: Receiver, send: Push, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise it would be asked without end."""
+    pauses: list[float] = []
+    monkeypatch.setattr(pushing.time, "sleep", pauses.append)
+    receiver.replies = [*[Reply(503, headers={"Retry-After": "0"})] * 20, TAKEN]
+    send(patience_s=1e300, timeout_s=1e300)
+    assert len(pauses) == 20
+    assert all(0.5 <= pause / min(pushing.FIRST_S * 2.0 ** min(n, 10), 30) <= 1 for n, pause in enumerate(pauses))
+
+
 @pytest.mark.parametrize("after", ["3600", "Fri, 31 Dec 2100 23:59:59 GMT"])
 def test_nobody_waits_for_hours(tmp_path: Path, receiver: Receiver, send: Push, after: str) -> None:
     status = Status(message="come back\nlater\x1b[31m").SerializeToString()
@@ -326,48 +347,107 @@ def test_no_answer_in_time(tmp_path: Path, receiver: Receiver, send: Push) -> No
     receiver.replies = [Reply(-1), TAKEN]
     with pytest.raises(Unanswered, match="no answer came"):
         send(timeout_s=0.2)
-    assert len(receiver.received) == 1
+    # It gave up, however late the receiver is to read it.
+    harness.wait_until(lambda: receiver.received, "the message to arrive")
     with pytest.raises(PushedBefore, match="no answer came"):
         send()
     send(again=True)
+    assert len(receiver.received) == 2
     assert [each["answered"] for each in kept(tmp_path)] == [True]
 
 
-def test_an_answer_that_never_ends(receiver: Receiver, heap_blocks: Path) -> None:
-    """Of which something comes in time, over and over."""
+@contextmanager
+def speaking(first: bytes, over_and_over: bytes) -> Iterator[str]:
+    """The address of a server that says something to whoever comes, and then something until he goes away."""
     listener = socket.create_server(("127.0.0.1", 0))
     over = threading.Event()
 
-    def drip() -> None:
-        connection, _ = listener.accept()
-        with connection:
-            connection.recv(1 << 20)
-            connection.sendall(
-                b"HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\nContent-Length: 99999\r\n\r\n"
-            )
-            while not over.wait(0.01):
-                try:
-                    connection.sendall(b"x")
-                except OSError:
-                    return
+    def speak() -> None:
+        with listener.accept()[0] as connection, suppress(OSError):
+            connection.sendall(first)
+            while over_and_over and not over.wait(0.01):
+                connection.sendall(over_and_over)
+            # It is read what he says, so that the end is no reset.
+            connection.shutdown(socket.SHUT_WR)
+            while connection.recv(1 << 20):
+                pass
 
-    thread = threading.Thread(target=drip)
+    thread = threading.Thread(target=speak)
     thread.start()
     try:
-        with memtoll.open(heap_blocks) as rec, pytest.raises(Unanswered, match=r"not all of it in 0\.3 s"):
-            push(rec, f"http://127.0.0.1:{listener.getsockname()[1]}", timeout_s=0.3)
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
         over.set()
         thread.join()
         listener.close()
 
 
-def test_nobody_listens(tmp_path: Path, send: Push) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\n"
+
+
+@pytest.mark.parametrize(
+    ("first", "over_and_over"),
+    [
+        (HEAD + b"Content-Length: 99999\r\n\r\n", b"x"),
+        (HEAD + b"\r\n", b"x"),
+        (HEAD + b"X: ", b"x"),
+        (b"HTTP/1.1 2", b"0"),
+    ],
+)
+def test_an_answer_that_never_ends(tmp_path: Path, send: Push, first: bytes, over_and_over: bytes) -> None:
+    """Of which something comes in time, over and over: of its body, or of what is before it."""
+    with speaking(first, over_and_over) as url, pytest.raises(Unanswered, match=r"in 0\.3 s"):
+        send(url, timeout_s=0.3)
+    assert [each["answered"] for each in kept(tmp_path)] == [False]
+
+
+def test_what_is_no_http(tmp_path: Path, send: Push) -> None:
+    """Such as what a port of gRPC says: to send it again would help nobody."""
+    with (
+        speaking(b"\x00\x00\x06\x04\x00\x1b[31m\r\n", b"") as url,
+        pytest.raises(Unanswered, match="no HTTP") as raised,
+    ):
+        send(url)
+    assert str(raised.value).isprintable()
+    assert [each["answered"] for each in kept(tmp_path)] == [False]
+
+
+def test_no_handshake_in_time(tmp_path: Path, send: Push) -> None:
+    """Nothing was sent before there is a connection."""
     said: list[str] = []
-    with pytest.raises(Refused, match=r"not reached \(Connection refused\) \(tries: \d+; .* It has nothing of it$"):
-        send(f"http://127.0.0.1:{port}", patience_s=0.01, said=said.append)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"https://127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(Refused, match="It has nothing of it"):
+            send(url, timeout_s=0.1, patience_s=0.01, said=said.append)
+    assert kept(tmp_path) == [] and not any("may have it" in each for each in said)
+
+
+@contextmanager
+def unheard() -> Iterator[str]:
+    """An address where nobody listens, nor anybody can."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{bound.getsockname()[1]}"
+
+
+def test_nobody_listens(tmp_path: Path, send: Push) -> None:
+    with unheard() as url:
+        with pytest.raises(Refused, match=r"not reached \(Connection refused\) \(tries: \d+; .* It has nothing of it$"):
+            send(url, patience_s=0.01)
+        assert kept(tmp_path) == []
+
+        def interrupt(_: str) -> None:
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            send(url, said=interrupt)
+    assert kept(tmp_path) == []
+
+
+def test_a_name_that_is_none(tmp_path: Path, send: Push) -> None:
+    """Which only shows when it is asked for; at once, and not as what may have been taken."""
+    with pytest.raises(Refused, match="nothing was sent"):
+        send("http://a..b:4318")
     assert kept(tmp_path) == []
 
 
@@ -413,6 +493,26 @@ def test_what_is_kept_for_too_long(tmp_path: Path, receiver: Receiver, send: Pus
     assert len(receiver.received) == 2
 
 
+@pytest.mark.parametrize("reply", [Reply(400), Reply(503, headers={"Retry-After": "3600"}), None])
+def test_what_is_there_stays_known(tmp_path: Path, receiver: Receiver, send: Push, reply: Reply | None) -> None:
+    """Also where it is refused, or not reached, when it is sent there again."""
+    send()
+    if reply:
+        receiver.replies = [reply]
+    with pytest.raises(Refused) if reply else nullcontext():
+        send(again=True)
+    receiver.replies = [TAKEN]
+    with pytest.raises(PushedBefore, match="and taken"):
+        send()
+    assert len(receiver.received) == 2
+
+
+def test_what_there_is_not(send: Push) -> None:
+    for wrong in ({"toll": "zero"}, {"owner": "both"}):
+        with pytest.raises(memtoll.export.BadExport, match="there is no"):
+            send(**wrong)
+
+
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"answered": true, "time": "x", "url": 1}'])
 def test_what_is_kept_is_damaged(tmp_path: Path, receiver: Receiver, send: Push, content: str) -> None:
     send()
@@ -422,12 +522,22 @@ def test_what_is_kept_is_damaged(tmp_path: Path, receiver: Receiver, send: Push,
         send()
 
 
-def test_where_nothing_can_be_kept(tmp_path: Path, receiver: Receiver, send: Push) -> None:
+@pytest.mark.parametrize("homeless", [False, True])
+def test_where_nothing_can_be_kept(
+    tmp_path: Path, receiver: Receiver, send: Push, monkeypatch: pytest.MonkeyPatch, homeless: bool
+) -> None:
+    """A user of a container has no directory there may be."""
+    if homeless:
+        monkeypatch.setenv("XDG_STATE_HOME", "relative")
+        monkeypatch.delenv("HOME")
+        monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
     (tmp_path / "state").write_text("a file")
     said: list[str] = []
     send(said=said.append)
     assert len(said) == 1 and "a second time would not be noticed" in said[0]
+    assert ("HOME: no home" in said[0]) == homeless
     assert len(receiver.received) == 1
+    assert not Path("relative").exists()
 
 
 # ---- command line
@@ -442,7 +552,7 @@ def command(*words: object, **environment: str) -> subprocess.CompletedProcess[s
 
 
 def test_command_line(heap_blocks: Path, receiver: Receiver) -> None:
-    words = (heap_blocks, "-e", receiver.url, "--header", "X-One=a=b", "--redact", "--toll", "zero.libc")
+    words = (heap_blocks, "-e", receiver.url, "--header", "x-one=a=b", "--redact", "--toll", "zero.libc")
     done = command(*words, OTEL_EXPORTER_OTLP_HEADERS="Authorization=Bearer%20secret, X-One=over")
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     assert re.fullmatch(rf"memtoll: pushed to {receiver.url}{PATH}: 3 profiles, [\d,]+ bytes\n", done.stderr)
