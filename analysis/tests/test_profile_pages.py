@@ -15,7 +15,7 @@ import memtoll
 from memtoll.export import export, firefox
 from memtoll.export.samples import Place
 
-from facts import Facts
+from facts import MS, Facts
 from hostile import FORMULA, SCRIPT, hostile
 from package import RECORDINGS, Cli
 
@@ -193,6 +193,10 @@ def checked_firefox(whole: Any) -> Any:
         assert rows["weightType"] in ("tracing-ms", "bytes", "samples")
         assert isinstance(thread["pid"], str) and isinstance(thread["name"], str)
         assert all(not column for name, column in thread["markers"].items() if name != "length")
+        # What is after the profile's end the profiler leaves out, without a word.
+        for at, weight in zip(rows["time"], rows["weight"]):
+            assert at + (weight if rows["weightType"] == "tracing-ms" else 0) <= whole["meta"]["profilingEndTime"]
+            assert at < whole["meta"]["profilingEndTime"]
     assert whole["threads"]
     meta = whole["meta"]
     assert (meta["preprocessedProfileVersion"], meta["markerSchema"]) == (61, [])
@@ -265,6 +269,25 @@ def test_firefox_runs(busy: Path, tmp_path: Path) -> None:
     entries = {entry["label"]: entry["value"] for entry in whole["meta"]["extra"][0]["entries"]}
     assert entries["lost ring_fault"] == "69"
     assert "69 ring_fault" in whole["meta"]["extra"][0]["label"]
+
+
+def test_firefox_shows_tracks_to_their_end(tmp_path: Path) -> None:
+    """Of four threads that took three seconds together in one."""
+    made = Facts(tmp_path / "x.memtoll")
+    made.prices()
+    made.slice()
+    made.process()
+    made.allocator()
+    for line in (11, 29):
+        made.call("malloc", made.stack(("malloc", "", 0), ("load", "/src/a.c", line)), 1009, cpu_ns=1500 * MS)
+    made.cpu(4000 * MS)
+    made.meta(format="1", target_command="x", complete="1")
+    made.save()
+    with memtoll.open(tmp_path / "x.memtoll") as rec:
+        whole = checked_firefox(loaded(rec, tmp_path / "x.firefox.json"))
+        took_ms, duration_ms = float(rec.toll.loc["alloc", "time_s"]) * 1e3, rec.duration_s * 1e3
+    assert took_ms > 2 * duration_ms
+    assert whole["meta"]["profilingEndTime"] == pytest.approx(took_ms, rel=1e-6)
 
 
 def test_firefox_without_anything(tmp_path: Path) -> None:

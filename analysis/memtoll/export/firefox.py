@@ -27,6 +27,8 @@ VERSION: Final = 61
 # Of the unprocessed format, which this never was.
 GECKO_VERSION: Final = 31
 LIBRARY: Final = 1  # type of a resource
+TIMES: Final = "tracing-ms"  # weights of samples that are times
+INTERVAL_MS: Final = 1
 # A number for which JavaScript has 53 bits.
 ADDRESS_MASK: Final = (1 << MODULE_BITS) - 1
 
@@ -177,7 +179,7 @@ def _tolls(rec: Recording, builder: Builder, owner: str, toll: str | None) -> li
     for name in [name for name in rec.toll.index if name in by_toll]:
         columns = by_toll[name]
         columns["time"].pop()
-        threads.append(_thread(name, f"toll {name}", (f"toll {name}", name, True), columns, "tracing-ms"))
+        threads.append(_thread(name, f"toll {name}", (f"toll {name}", name, True), columns, TIMES))
     return threads
 
 
@@ -210,16 +212,26 @@ def _name(comm: Any) -> str:
     return comm if isinstance(comm, str) else ""
 
 
-def _meta(about: About) -> dict[str, Any]:
+def _end_ms(about: About, threads: list[dict[str, Any]]) -> float:
+    """Of the recording, or of the longest track where that is longer: the profiler shows nothing that is after it."""
+    ends = [about.duration_s * 1e3]
+    for each in threads:
+        rows = each["samples"]
+        if rows["length"]:
+            ends.append(rows["time"][-1] + (rows["weight"][-1] if rows["weightType"] == TIMES else INTERVAL_MS))
+    return max(ends)
+
+
+def _meta(about: About, end_ms: float) -> dict[str, Any]:
     facts = [(key, value) for key, value in about.as_dict().items() if isinstance(value, (str, int, float))]
     facts += [(f"lost {name}", loss["count"]) for name, loss in about.losses.items()]
     facts += [(f"not captured {toll}", reason) for toll, reason in about.not_captured.items()]
     entries = [{"label": key, "format": "string", "value": visible(str(value))} for key, value in facts]
     return {
-        "interval": 1,
+        "interval": INTERVAL_MS,
         "startTime": about.start_realtime_ns / 1e6,
         "profilingStartTime": 0,
-        "profilingEndTime": about.duration_s * 1e3,
+        "profilingEndTime": end_ms,
         "processType": 0,
         "product": visible(about.command) or "memtoll",
         "oscpu": visible(about.kernel),
@@ -247,7 +259,7 @@ def profile(
     builder = Builder()
     threads = _tolls(rec, builder, owner, toll) + _threads(rec, builder, owner, toll, progress)
     return {
-        "meta": _meta(about),
+        "meta": _meta(about, _end_ms(about, threads)),
         "libs": builder.libs,
         "pages": [],
         "counters": [],
