@@ -20,8 +20,9 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,6 +39,8 @@ DOC: Final = (
 CANNOT: Final = 3
 # What the helper says when all is attached: tracer.py.
 READY: Final = b"ready\n"
+# What is said to it when the test is over.
+END: Final = b"end\n"
 LINE_BYTES: Final = 64
 SLICE: Final = "100ms"
 UNDECIDED: Final = "memtoll_undecided"
@@ -64,11 +67,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", DOC)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.get_closest_marker(MARK):
-            # Around the call itself, in whatever way the kind of item makes it.
-            item.runtest = functools.partial(_traced, item, item.runtest)  # type: ignore[method-assign]
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> None:
+    """When its fixtures are there, which may have marked it."""
+    whole = getattr(item.runtest, "func", None) is _traced  # it is run once more
+    if item.get_closest_marker(MARK) and not whole:
+        # Around the call itself, in whatever way the kind of item makes it.
+        item.runtest = functools.partial(_traced, item, item.runtest)  # type: ignore[method-assign]
 
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
@@ -120,9 +125,12 @@ def _traced(item: pytest.Item, runtest: Callable[[], object]) -> None:
 def _judged(recording: Path, bounds: list[Bound], start_ns: int) -> tuple[str, str]:
     """What is over, and why it cannot be said; each '' where it is not so."""
     try:
-        from .judge import judge
+        # Of what pandas warns is nothing to the test, whose warnings may be errors.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            from .judge import judge
 
-        return judge(recording, bounds, start_ns)
+            return judge(recording, bounds, start_ns)
     except Exception as error:  # whatever it is, nothing is known of the test
         return "", f"{type(error).__name__}: {' '.join(str(error).split())}"
 
@@ -132,9 +140,11 @@ def _directory(item: pytest.Item) -> Iterator[tuple[Path, bool]]:
     """Where a test is recorded, and whether that stays."""
     keep = item.config.getoption("--memtoll-keep")
     if keep:
-        Path(keep).mkdir(parents=True, exist_ok=True)
-        name = "".join(c if c.isalnum() or c in "-._" else "_" for c in item.nodeid)[-150:]
-        place = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=keep))
+        # The test may be in another directory by now.
+        whole = item.config.invocation_params.dir / keep
+        whole.mkdir(parents=True, exist_ok=True)
+        name = "".join(c if c.isascii() and (c.isalnum() or c in "-._") else "_" for c in item.nodeid)[-150:]
+        place = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=whole))
         yield place / "test.memtoll", True
         return
     place = Path(tempfile.mkdtemp(prefix="memtoll-test-"))
@@ -151,10 +161,11 @@ def _cannot(item: pytest.Item, why: str) -> None:
 
 
 def _binary(item: pytest.Item) -> str:
-    given = item.config.getoption("--memtoll") or os.environ.get("MEMTOLL")
-    found = shutil.which(given or "memtoll")
+    given = item.config.getoption("--memtoll") or os.environ.get("MEMTOLL") or "memtoll"
+    # As the shell takes it, but from where pytest was started.
+    found = shutil.which(str(item.config.invocation_params.dir / given) if os.sep in given else given)
     if not found:
-        _cannot(item, f"there is no program {given or 'memtoll'}")
+        _cannot(item, f"there is no program {given}")
     return str(found)
 
 
@@ -175,6 +186,9 @@ def _record(item: pytest.Item, recording: Path, runtest: Callable[[], object]) -
         start_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
         runtest()
     finally:
+        # Not only closed: a process that the test leaves behind may have it, too.
+        with suppress(BrokenPipeError):
+            tracer.stdin.write(END)
         tracer.stdin.close()
         last = os.read(said, LINE_BYTES)
         tracer.stdout.close()

@@ -3,8 +3,9 @@
 
     python3 -I -S tracer.py RECORDING LOG memtoll record ... -o RECORDING
 
-It prints "ready" when the recording has a slice, so that everything is attached, and ends the tracer when its standard
-input ends. Then, or where the tracer ends before, it prints "ended" and the tracer's exit status.
+It prints "ready" when the recording has a slice, so that everything is attached, and ends the tracer when something
+comes on its standard input, or that ends. Then, or where the tracer ends before, it prints "ended" and the tracer's
+exit status.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from pathlib import Path
 LOOK_S = 0.01
 # To write what there is; whoever takes longer hangs.
 END_S = 120.0
+# As the shell has it.
+CANNOT_RUN = 126
 
 
 def has_slice(recording: Path) -> bool:
@@ -40,9 +43,15 @@ def main(recording: Path, log: Path, command: list[str]) -> None:
     # The end of standard input is what ends it, not a key that is pressed for the tests.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with log.open("wb") as errors:
-        tracer = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, start_new_session=True
-        )  # fmt: skip
+        try:
+            tracer = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, start_new_session=True
+            )
+        except OSError as error:
+            errors.write(f"{command[0]}: {error.strerror}\n".encode("utf-8", "surrogateescape"))
+            errors.flush()
+            say("ended", CANNOT_RUN)
+            return
     ready = False
     while tracer.poll() is None:
         if not ready and has_slice(recording):

@@ -260,6 +260,14 @@ def test_a_tracer_that_fails_at_once(tmp_path: Path, fake: Path, status: str) ->
     assert "undecided, the test was not run: what is wrong" in done.stdout
 
 
+@pytest.mark.slow
+def test_a_tracer_that_is_no_program(tmp_path: Path, fake: Path) -> None:
+    (fake / "memtoll").write_bytes(b"\x7fELF of another machine")
+    done = run(tmp_path, "--memtoll", str(fake / "memtoll"), tests=PASSING)
+    assert outcome(done) == {"errors": 1} and done.returncode == 1
+    assert f"the test was not run: {fake}/memtoll: Exec format error" in done.stdout
+
+
 @pytest.mark.parametrize("case", ["lossy", "loss", "damaged", "incomplete"])
 @pytest.mark.slow
 def test_undecided_is_an_error(tmp_path: Path, fake: Path, case: str) -> None:
@@ -338,6 +346,34 @@ def test_recordings_are_kept_where_asked(tmp_path: Path, fake: Path) -> None:
     assert kept.read_bytes() == (fake / "made").read_bytes()
     assert outcome(run(tmp_path, "--memtoll", binary, TMPDIR=str(scratch))) == {"passed": 1}
     assert not list(scratch.glob("memtoll*"))
+
+
+@pytest.mark.slow
+def test_what_a_test_leaves_behind_keeps_nobody_waiting(tmp_path: Path, fake: Path) -> None:
+    """A process that has all that pytest has open; it ends when pytest does."""
+    made(fake / "made")
+    tests = (
+        "import os, pytest\n@pytest.mark.memtoll(faults=9)\ndef test_it():\n"
+        "    end, mine = os.pipe()\n    os.set_inheritable(mine, False)\n"
+        "    if not os.fork():\n        os.close(mine)\n        os.read(end, 1)\n        os._exit(0)\n"
+    )
+    assert outcome(run(tmp_path, "--memtoll", str(fake / "memtoll"), tests=tests)) == {"passed": 1}
+
+
+@pytest.mark.slow
+def test_where_the_test_is_by_then(tmp_path: Path, fake: Path) -> None:
+    """Paths of the command line are of where pytest was started; marks may come of fixtures; warnings may be errors."""
+    made(fake / "made", lost="maps_full")
+    (tmp_path / "else").mkdir()
+    name = "test_" + "\u6d4b" * 60
+    tests = (
+        "import pytest\n@pytest.fixture\ndef away(monkeypatch, request):\n    monkeypatch.chdir('else')\n"
+        "    request.node.add_marker(pytest.mark.memtoll(map_count=9))\n"
+        f"def {name}(away):\n    print('it ran')\n"
+    )
+    done = run(tmp_path, "-W", "error", "--memtoll", "fake/memtoll", "--memtoll-keep", "keep", tests=tests)
+    assert outcome(done) == {"errors": 1} and "maps_full" in done.stdout, done.stdout
+    assert len(list(tmp_path.glob("keep/*/test.memtoll"))) == 1
 
 
 @pytest.mark.slow

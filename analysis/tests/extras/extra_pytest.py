@@ -12,6 +12,7 @@ from test_pytest_plugin import (
     test_undecided_is_an_error,
     test_what_a_mark_says,
     test_where_nothing_can_be_traced,
+    test_where_the_test_is_by_then,
 )
 
 __all__ = [
@@ -23,4 +24,5 @@ __all__ = [
     "test_undecided_is_an_error",
     "test_what_a_mark_says",
     "test_where_nothing_can_be_traced",
+    "test_where_the_test_is_by_then",
 ]
