@@ -42,15 +42,20 @@ Attribute = str | int | float | bool
 
 @dataclass
 class Dictionary:
-    """The tables that all profiles of a message share: every entry once, the first one the zero value."""
+    """The tables that all profiles of a message share: every entry once, the first one the zero value.
+
+    Once as it is written: names that differ in what is not printable may be the same there.
+    """
 
     made: Any
     strings: dict[str, int] = field(default_factory=dict)
     attributes: dict[tuple[str, Attribute], int] = field(default_factory=dict)
-    functions: dict[tuple[str, str], int] = field(default_factory=dict)
+    functions: dict[tuple[int, int], int] = field(default_factory=dict)
     mappings: dict[tuple[str, str], int] = field(default_factory=dict)
-    locations: dict[Place, int] = field(default_factory=dict)
-    stacks: dict[tuple[Place, ...], int] = field(default_factory=dict)
+    places: dict[Place, int] = field(default_factory=dict)
+    locations: dict[tuple[int, int, tuple[tuple[int, int], ...]], int] = field(default_factory=dict)
+    known: dict[tuple[Place, ...], int] = field(default_factory=dict)
+    stacks: dict[tuple[int, ...], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.text("")
@@ -68,17 +73,17 @@ class Dictionary:
         return number
 
     def attribute(self, name: str, value: Attribute) -> int:
-        key = (name, value)
+        key = (name, visible(value) if isinstance(value, str) else value)
         if key not in self.attributes:
             self.attributes[key] = len(self.made.attribute_table)
             set_value(self.made.attribute_table.add(key_strindex=self.text(name)).value, value)
         return self.attributes[key]
 
     def function(self, name: str, file: str) -> int:
-        key = (name, file)
+        key = (self.text(name), self.text(file))
         if key not in self.functions:
             self.functions[key] = len(self.made.function_table)
-            self.made.function_table.add(name_strindex=self.text(name), filename_strindex=self.text(file))
+            self.made.function_table.add(name_strindex=key[0], filename_strindex=key[1])
         return self.functions[key]
 
     def mapping(self, module: str, build_id: str, offset: int) -> int:
@@ -94,23 +99,38 @@ class Dictionary:
         return number
 
     def location(self, place: Place) -> int:
-        if place not in self.locations:
+        if place not in self.places:
             offset = place.offset & (1 << MODULE_BITS) - 1
             number = self.mapping(place.module, place.build_id, offset) if place.module else 0
             address = self.made.mapping_table[number].memory_start + offset if number else 0
-            self.locations[place] = len(self.made.location_table)
-            location = self.made.location_table.add(mapping_index=number, address=address)
-            for name, file, line in place.lines:
-                if name or not place.module:
-                    location.lines.add(function_index=self.function(name or UNKNOWN, file), line=line)
-        return self.locations[place]
+            lines = tuple(
+                (self.function(name or UNKNOWN, file), line)
+                for name, file, line in place.lines
+                if name or not place.module
+            )
+            key = (number, address, lines)
+            if key not in self.locations:
+                self.locations[key] = len(self.made.location_table)
+                location = self.made.location_table.add(mapping_index=number, address=address)
+                for function, line in lines:
+                    location.lines.add(function_index=function, line=line)
+            self.places[place] = self.locations[key]
+        return self.places[place]
 
     def stack(self, places: tuple[Place, ...]) -> int:
-        if places not in self.stacks:
-            where = [self.location(place) for place in places]
-            self.stacks[places] = len(self.made.stack_table)
-            self.made.stack_table.add(location_indices=where)
-        return self.stacks[places]
+        if places not in self.known:
+            where = tuple(self.location(place) for place in places)
+            if where not in self.stacks:
+                self.stacks[where] = len(self.made.stack_table)
+                self.made.stack_table.add(location_indices=where)
+            self.known[places] = self.stacks[where]
+        return self.known[places]
+
+    def identity(self, sample: Sample) -> tuple[int, tuple[int, ...]]:
+        """Of a sample: its stack and its attributes."""
+        said = (("toll", sample.toll), ("family", sample.family), ("call", sample.call))
+        attributes = tuple(self.attribute(f"memtoll.{name}", text) for name, text in said if text)
+        return self.stack(sample.stack), attributes
 
 
 def set_value(message: Any, value: Attribute) -> None:
@@ -171,13 +191,13 @@ def _facts(about: About) -> dict[str, Attribute]:
     return facts
 
 
-def _sums(found: list[Sample], measure: str) -> dict[tuple[tuple[Place, ...], str, str, str], int]:
-    """What a sample's identity is (its stack and attributes), and the sum of its values where it is not 0."""
-    sums: dict[tuple[tuple[Place, ...], str, str, str], int] = {}
+def _sums(dictionary: Dictionary, found: list[Sample], measure: str) -> dict[tuple[int, tuple[int, ...]], int]:
+    """By identity, the sum of the values of all samples that have it, where they are not 0."""
+    sums: dict[tuple[int, tuple[int, ...]], int] = {}
     for each in found:
         value = int(getattr(each, measure))
         if value:
-            key = (each.stack, each.toll, each.family, each.call)
+            key = dictionary.identity(each)
             sums[key] = sums.get(key, 0) + value
     return sums
 
@@ -206,11 +226,8 @@ def request(rec: Recording, about: About, owner: str, toll: str | None) -> Any:
         profile.sample_type.type_strindex = dictionary.text(kind)
         profile.sample_type.unit_strindex = dictionary.text(unit)
         profile.attribute_indices.extend(facts)
-        for (stack, site_toll, family, call), value in _sums(found, measure).items():
-            sample = profile.samples.add(stack_index=dictionary.stack(stack), values=[value])
-            for name, text in (("toll", site_toll), ("family", family), ("call", call)):
-                if text:
-                    sample.attribute_indices.append(dictionary.attribute(f"memtoll.{name}", text))
+        for (stack, attributes), value in _sums(dictionary, found, measure).items():
+            profile.samples.add(stack_index=stack, attribute_indices=attributes, values=[value])
     # By which a receiver that gets one twice may know it.
     whole = hashlib.sha256(made.SerializeToString(deterministic=True))
     for profile in scope.profiles:

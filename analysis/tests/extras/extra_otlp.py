@@ -203,6 +203,32 @@ def test_inlined_functions_and_build_ids(tmp_path: Path) -> None:
     assert any(not row.lines and row.mapping_index for row in dictionary.location_table)
 
 
+def test_names_that_are_written_the_same_are_the_same(tmp_path: Path) -> None:
+    """What is not printable is escaped, and line breaks are spaces: entries, and samples, are there once."""
+    made = Facts(tmp_path / "names.memtoll")
+    made.prices()
+    made.slice()
+    made.process()
+    for name, calls in (("a\x1bb", 1009), ("a\\x1bb", 11), ("a\nb", 29), ("a b", 47)):
+        stack = made.stack((name, "/src/a.c", 11), module="")
+        made.call("malloc", stack, calls, bytes=calls * 4096, cpu_ns=calls * 1000)
+    made.cpu(S)
+    made.meta(format="1", target_command="x", complete="1")
+    made.save()
+    made.database.close()
+    with memtoll.open(tmp_path / "names.memtoll") as rec:
+        export(rec, tmp_path / "x.otlp", toll="alloc")
+        message = read(tmp_path / "x.otlp")
+        assert sums(message, "count") == Counter(
+            {key: value for key, value in expected(rec, "count").items() if key[0] == "alloc"}
+        )
+    found = {
+        functions(message.dictionary, sample.stack_index)[-1]: sample.values[0]
+        for sample in profiles(message)["count"].samples
+    }
+    assert found == {"a\\x1bb": 1009 + 11, "a b": 29 + 47}
+
+
 def test_a_recording_with_nothing_in_it(tmp_path: Path) -> None:
     made = Facts(tmp_path / "empty.memtoll")
     made.prices()
