@@ -145,6 +145,9 @@ static void finish_options(struct arguments *arguments)
 	if (arguments->baseline && arguments->redact)
 		refuse("report: --redact and --baseline exclude each other: pseudonyms differ between two "
 		       "recordings " SEE_HELP);
+	if (arguments->baseline && arguments->file && !strcmp(arguments->baseline, "-") &&
+	    !strcmp(arguments->file, "-"))
+		refuse("report: --baseline - and FILE -: standard input is one recording " SEE_HELP);
 	if (!arguments->schema && !arguments->file)
 		arguments->file = arguments->newest = newest_recording();
 }

@@ -19,12 +19,14 @@
 
 /* As table meta has the default. */
 #define PROBES_ALL "alloc,faults,mappings,samples,reads"
+#define MIN_SIZE "65536"
 
 struct run {
 	bool complete, whole;
 	double duration_s, observed_ns;
 	char *command, *limit;
-	char *lossy, *estimated;
+	char *lossy, *lost, *estimated;
+	char *exit_status; /* of a command; "" */
 	/* What must be the same, or is said where it is not. */
 	char *min_size, *probes, *not_captured, *kernel, *machine;
 };
@@ -34,6 +36,8 @@ static void run_free(struct run *run)
 	g_free(run->command);
 	g_free(run->limit);
 	g_free(run->lossy);
+	g_free(run->lost);
+	g_free(run->exit_status);
 	g_free(run->estimated);
 	g_free(run->min_size);
 	g_free(run->probes);
@@ -69,7 +73,8 @@ static int read_run(const struct growth_side *side, struct run *run)
 	row = page_query(
 		&page,
 		"SELECT complete, command, duration_ns, observed_ns, whole, min_size, probes,"
-		" kernel, machine, not_captured, lossy, estimated, overhead_limit"
+		" kernel, machine, not_captured, lossy, estimated, overhead_limit, lost,"
+		" exit_status"
 		" FROM temp.run_compared_short LIMIT 1");
 	while (page_next(&page, row)) {
 		run->complete = sqlite3_column_int(row, 0);
@@ -85,6 +90,8 @@ static int read_run(const struct growth_side *side, struct run *run)
 		run->lossy = page_column(row, 10);
 		run->estimated = page_column(row, 11);
 		run->limit = page_column(row, 12);
+		run->lost = page_column(row, 13);
+		run->exit_status = page_column(row, 14);
 	}
 	return page.err;
 }
@@ -156,7 +163,6 @@ static struct site_growth *site_of(GHashTable *sites, char *key)
 	}
 	site = g_new0(struct site_growth, 1);
 	site->key = key;
-	site->largest_ns = -1;
 	g_hash_table_insert(sites, key, site);
 	return site;
 }
@@ -177,14 +183,16 @@ static void take_row(sqlite3_stmt *row, GHashTable *sites, int side, double divi
 	double time_ns = sqlite3_column_double(row, 11);
 	struct site_growth *site = site_of(sites, key_of(toll, call, area, allocated,
 							 allocated_file, touched, touched_file));
-	bool is_first = side == AFTER && site->time_ns[AFTER] == 0 && site->count[AFTER] == 0;
+	bool is_first = !site->toll || (side == AFTER && !site->is_later);
 	/* A page is copied where it is written to. */
 	bool at_touch = !*allocated_file || (!strcmp(toll, "cow") && *touched_file);
 
+	site->is_later = side == AFTER;
 	site->time_ns[side] += time_ns / divisor;
 	site->count[side] += sqlite3_column_double(row, 12) / divisor;
 	site->bytes[side] += sqlite3_column_double(row, 13) / divisor;
 	site->sampled |= sqlite3_column_int(row, 14);
+	site->at_least |= sqlite3_column_int(row, 16);
 	if (sqlite3_column_type(row, 15) != SQLITE_NULL) {
 		site->estimated = true;
 		site->error = MAX(site->error, sqlite3_column_double(row, 15));
@@ -215,19 +223,22 @@ static int read_sites(const struct growth_side *side, int number, double divisor
 		&page,
 		"SELECT toll, call, area, allocated, allocated_said, allocated_file,"
 		" allocated_line, touched, touched_said, touched_file, touched_line, time_ns,"
-		" count, bytes, sampled, error FROM temp.site_compared_short");
+		" count, bytes, sampled, error, at_least FROM temp.site_compared_short");
 
 	while (page_next(&page, row))
 		take_row(row, sites, number, divisor);
 	return page.err;
 }
 
-/* The allocator's calls at a place are the site of its own toll. */
+/*
+ * The allocator's calls at a place are the site of its own toll; that they are more is the reason in
+ * the line of what they cause, and needs none of its own.
+ */
 static void find_calls(GHashTable *sites, struct site_growth *site)
 {
 	g_auto(GStrv) parts = g_strsplit(site->key, " | ", -1);
 	g_autofree char *key = NULL;
-	const struct site_growth *calls;
+	struct site_growth *calls;
 
 	/* A text of the recording may have the same letters: then it is not known. */
 	if (g_strv_length(parts) != 7 || !*site->call || !strcmp(site->toll, "map"))
@@ -237,10 +248,23 @@ static void find_calls(GHashTable *sites, struct site_growth *site)
 	if (calls) {
 		memcpy(site->calls, calls->count, sizeof(site->calls));
 		memcpy(site->asked, calls->bytes, sizeof(site->asked));
+		site->calls_estimated = calls->estimated;
+		calls->said |= calls != site;
 	}
 }
 
-static bool is_worth(struct site_growth *site, double divisor, double observed_ns)
+/* Of n samples the variance is n; of a rate, which they are divided to, that by the divisor. */
+static bool is_beyond_chance(const struct site_growth *site, const double divisors[GROWTH_SIDES])
+{
+	double variance =
+		site->count[AFTER] / divisors[AFTER] + site->count[BEFORE] / divisors[BEFORE];
+
+	return site->count[AFTER] - site->count[BEFORE] >= WORTH_DEVIATIONS * sqrt(variance);
+}
+
+/* divisors: seconds, where figures are per second; or else 1. */
+static bool is_worth(struct site_growth *site, const double divisors[GROWTH_SIDES],
+		     double observed_ns)
 {
 	const double *figure = growth_by_bytes(site) ? site->bytes : site->count;
 	double more = figure[AFTER] - figure[BEFORE];
@@ -249,12 +273,10 @@ static bool is_worth(struct site_growth *site, double divisor, double observed_n
 	/* Of an estimate both may be off: what is more even so. */
 	if (!(figure[AFTER] > (1 + part) * (1 + site->error) * figure[BEFORE]))
 		return false;
-	if (site->sampled &&
-	    (site->count[AFTER] - site->count[BEFORE]) * divisor <
-		    WORTH_DEVIATIONS * sqrt((site->count[AFTER] + site->count[BEFORE]) * divisor))
+	if (site->sampled && !is_beyond_chance(site, divisors))
 		return false;
 	site->cost_ns = site->time_ns[AFTER] * more / figure[AFTER];
-	return site->cost_ns * divisor >= WORTH_TIME * observed_ns;
+	return site->cost_ns * divisors[AFTER] >= WORTH_TIME * observed_ns;
 }
 
 static gint by_cost(gconstpointer a, gconstpointer b)
@@ -265,22 +287,6 @@ static gint by_cost(gconstpointer a, gconstpointer b)
 	if (one->cost_ns != two->cost_ns)
 		return one->cost_ns < two->cost_ns ? 1 : -1;
 	return strcmp(one->key, two->key);
-}
-
-/* Calls that are more are the reason of another line about the same place, which stands above. */
-static bool is_said(const GPtrArray *sites, guint number)
-{
-	const struct site_growth *site = g_ptr_array_index(sites, number);
-	guint i;
-
-	for (i = 0; i < sites->len && !strcmp(site->toll, "alloc"); i++) {
-		const struct site_growth *other = g_ptr_array_index(sites, i);
-
-		if (i != number && strcmp(other->toll, "alloc") != 0 &&
-		    !strcmp(other->call, site->call) && !strcmp(other->allocated, site->allocated))
-			return true;
-	}
-	return false;
 }
 
 /* "zero.libc, calloc, parse_row (rows.c)": of key_of()'s, what there is. */
@@ -331,6 +337,9 @@ static void add_notes(struct finding_list *list, const struct growth_side sides[
 		if (*runs[i].lossy)
 			finding_note(list, "losses of %s exceed 1 %% of their kind: %s",
 				     sides[i].path, runs[i].lossy);
+		if (*runs[i].lost)
+			finding_note(list, "%s lost up to 1 %% of some kinds: %s", sides[i].path,
+				     runs[i].lost);
 		if (*runs[i].estimated)
 			finding_note(
 				list,
@@ -343,11 +352,18 @@ static void add_notes(struct finding_list *list, const struct growth_side sides[
 	    g_strcmp0(runs[BEFORE].machine, runs[AFTER].machine) != 0)
 		finding_note(
 			list,
-			"different kernels: %s and %s; what they clear and map at once may differ",
-			runs[BEFORE].kernel, runs[AFTER].kernel);
+			"different kernels: %s %s and %s %s; what they clear and map at once may "
+			"differ",
+			runs[BEFORE].kernel, runs[BEFORE].machine, runs[AFTER].kernel,
+			runs[AFTER].machine);
 	if (g_strcmp0(runs[BEFORE].command, runs[AFTER].command) != 0)
 		finding_note(list, "different commands: %s and %s", runs[BEFORE].command,
 			     runs[AFTER].command);
+	if (g_strcmp0(runs[BEFORE].exit_status, runs[AFTER].exit_status) != 0)
+		finding_note(list,
+			     "the commands ended with status %s and %s: one may have done less",
+			     *runs[BEFORE].exit_status ? runs[BEFORE].exit_status : "unknown",
+			     *runs[AFTER].exit_status ? runs[AFTER].exit_status : "unknown");
 	if (!runs[BEFORE].whole || !runs[AFTER].whole)
 		finding_note(
 			list,
@@ -355,7 +371,10 @@ static void add_notes(struct finding_list *list, const struct growth_side sides[
 			"say nothing where the work of a second differs");
 }
 
-/* What records the later one again, and compares; of running processes there is no such command. */
+/*
+ * What records the later one again, and compares; of running processes, and of what came through a
+ * pipe, there is no such command.
+ */
 static void add_commands(struct finding_list *list, const struct growth_side sides[GROWTH_SIDES],
 			 const struct run *run)
 {
@@ -366,9 +385,11 @@ static void add_commands(struct finding_list *list, const struct growth_side sid
 			    (char *)sides[AFTER].path,
 			    NULL };
 	const bool has_probes = *run->probes && strcmp(run->probes, PROBES_ALL) != 0;
-	const char *record[10] = { "memtoll", "record", "--force" };
+	const char *record[12] = { "memtoll", "record", "--force" };
 	size_t count = 3;
 
+	if (!strcmp(sides[BEFORE].path, "-") || !strcmp(sides[AFTER].path, "-"))
+		return;
 	if (run->whole && *run->command) {
 		g_autofree char *line = NULL;
 
@@ -379,6 +400,10 @@ static void add_commands(struct finding_list *list, const struct growth_side sid
 		if (*run->limit) {
 			record[count++] = "--overhead-limit";
 			record[count++] = run->limit;
+		}
+		if (*run->min_size && strcmp(run->min_size, MIN_SIZE) != 0) {
+			record[count++] = "--min-size";
+			record[count++] = run->min_size;
 		}
 		record[count++] = "-o";
 		record[count++] = sides[AFTER].path;
@@ -394,21 +419,26 @@ static struct finding_list *list_of(GHashTable *sites, const struct growth_side 
 {
 	g_autoptr(GPtrArray) grown = g_ptr_array_new();
 	struct finding_list *list = finding_list_new();
-	double divisor = per_second ? runs[AFTER].duration_s : 1;
+	const double divisors[GROWTH_SIDES] = {
+		per_second ? runs[BEFORE].duration_s : 1,
+		per_second ? runs[AFTER].duration_s : 1,
+	};
 	struct site_growth *site;
 	GHashTableIter iter;
 	guint i;
 
 	g_hash_table_iter_init(&iter, sites);
 	while (g_hash_table_iter_next(&iter, NULL, (void **)&site))
-		if (is_worth(site, divisor, runs[AFTER].observed_ns)) {
+		if (is_worth(site, divisors, runs[AFTER].observed_ns)) {
 			find_calls(sites, site);
 			g_ptr_array_add(grown, site);
 		}
 	g_ptr_array_sort(grown, by_cost);
-	for (i = 0; i < grown->len; i++)
-		if (!is_said(grown, i))
-			add_finding(list, g_ptr_array_index(grown, i), per_second);
+	for (i = 0; i < grown->len; i++) {
+		site = g_ptr_array_index(grown, i);
+		if (!site->said)
+			add_finding(list, site, per_second);
+	}
 	list->checked = g_hash_table_size(sites);
 	list->title =
 		list->findings->len ?

@@ -17,10 +17,14 @@ struct site_growth {
 	gint64 line;
 	double time_ns[GROWTH_SIDES], count[GROWTH_SIDES], bytes[GROWTH_SIDES];
 	double largest_ns; /* of the rows that were joined to it: the texts are that one's */
+	bool is_later;	   /* the later side has it */
 	bool sampled, estimated;
-	double error; /* of estimates: how far off they may be, as a part of them */
+	bool at_least; /* of its bytes no more is known than that they are so many */
+	double error;  /* of estimates: how far off they may be, as a part of them */
 	/* Calls of the allocator at the same place; 0, 0: none were seen. */
 	double calls[GROWTH_SIDES], asked[GROWTH_SIDES];
+	bool calls_estimated;
+	bool said;	/* the calls of a line about the same place: the reason in it */
 	double cost_ns; /* what the growth takes */
 };
 

@@ -54,8 +54,10 @@ static const char *unit_of(const struct site_growth *site, const char *count)
 		return one ? "sample" : "samples";
 	if (is_toll(site, "alloc") || is_toll(site, "map") || is_toll(site, "file.read"))
 		return one ? "call" : "calls";
-	if (is_toll(site, "zero.libc"))
+	if (is_toll(site, "zero.libc") || is_toll(site, "swap.out"))
 		return one ? "time" : "times";
+	if (is_toll(site, "reclaim"))
+		return one ? "stall" : "stalls";
 	return one ? "fault" : "faults";
 }
 
@@ -74,8 +76,8 @@ char *growth_figure(const struct site_growth *site, int side, bool per_second)
 	if (!growth_by_bytes(site))
 		return g_strdup_printf("%s%s %s%s", about, count, unit_of(site, count), per);
 	format_bytes(bytes, sizeof(bytes), site->bytes[side]);
-	return g_strdup_printf("%s%s%s (%s%s %s)", about, bytes, per, about, count,
-			       unit_of(site, count));
+	return g_strdup_printf("%s%s%s%s (%s%s %s)", site->at_least ? "at least " : "", about,
+			       bytes, per, about, count, unit_of(site, count));
 }
 
 /* "parse_row" of "rows.c:16 (parse_row)", where that is the line which is given beside it. */
@@ -109,47 +111,49 @@ char *growth_site(const struct site_growth *site)
 	return g_string_free(text, FALSE);
 }
 
-/* "2.0 times", "12 times" */
-static char *times(double ratio)
+/* "2.1 times as large", "12 times as"; of estimates "about 12 times as" */
+static char *times(double ratio, const char *what, bool about)
 {
-	return g_strdup_printf(ratio < 9.95 ? "%.2g times" : "%.0f times", ratio);
+	g_autofree char *number = g_strdup_printf(ratio < 9.95 ? "%.2g" : "%.0f", ratio);
+
+	return g_strconcat(about ? "about " : "", number, " times ", what, NULL);
 }
 
-static bool grew(const double figure[GROWTH_SIDES])
+/* 1: it grew, -1: it shrank, 0: as much. */
+static int change_of(const double figure[GROWTH_SIDES])
 {
-	return figure[AFTER] > (1 + ALIKE) * figure[BEFORE];
+	if (figure[AFTER] > (1 + ALIKE) * figure[BEFORE])
+		return 1;
+	return figure[BEFORE] > (1 + ALIKE) * figure[AFTER] ? -1 : 0;
 }
 
-/* By the calls of the allocator at the place. NULL: they tell nothing. */
+/* By the calls of the allocator at the place, which both sides have. NULL: they tell nothing. */
 static char *reason_of_calls(const struct site_growth *site, const char *call)
 {
-	double each[GROWTH_SIDES];
+	const double each[GROWTH_SIDES] = {
+		site->asked[BEFORE] / site->calls[BEFORE],
+		site->asked[AFTER] / site->calls[AFTER],
+	};
+	int often = change_of(site->calls), large = each[BEFORE] > 0 ? change_of(each) : 0;
 	g_autofree char *more = NULL, *larger = NULL;
 
-	if (!(site->calls[AFTER] > 0))
+	if (often <= 0 && large <= 0)
 		return NULL;
-	if (!(site->calls[BEFORE] > 0))
-		return g_strdup_printf("This call of %s is new.", call);
-	each[BEFORE] = site->asked[BEFORE] / site->calls[BEFORE];
-	each[AFTER] = site->asked[AFTER] / site->calls[AFTER];
-	more = times(site->calls[AFTER] / site->calls[BEFORE]);
-	larger = each[BEFORE] > 0 ? times(each[AFTER] / each[BEFORE]) : NULL;
-	if (grew(site->calls) && grew(each) && larger)
-		return g_strdup_printf("%s is called %s as often here, for blocks %s as large.",
-				       call, more, larger);
-	if (grew(site->calls))
-		return g_strdup_printf(
-			"%s is called %s as often here, for blocks of much the same size.", call,
-			more);
-	if (grew(each) && larger)
-		return g_strdup_printf("%s is called as often here, for blocks %s as large.", call,
-				       larger);
-	return NULL;
+	more = times(site->calls[AFTER] / site->calls[BEFORE], "as", site->calls_estimated);
+	larger = times(each[AFTER] / each[BEFORE], "as large", site->calls_estimated);
+	return g_strdup_printf("%s is called %s often here, for %sblocks%s%s%s.", call,
+			       often > 0 ? more :
+			       often < 0 ? "less" :
+					   "as",
+			       large < 0 ? "smaller " : "", large ? "" : " of much the same size",
+			       large > 0 ? " " : "", large > 0 ? larger : "");
 }
 
-/* As many calls for as much memory: what became of the blocks has changed. */
+/* As many calls for as much memory: what became of the blocks has changed. NULL: it is not so. */
 static char *reason_of_blocks(const struct site_growth *site)
 {
+	if (change_of(site->calls) || change_of(site->asked))
+		return NULL;
 	if (is_toll(site, "zero.libc"))
 		return g_strdup(
 			"As many calls for as much memory, but more of the blocks were in use before, so that "
@@ -161,39 +165,51 @@ static char *reason_of_blocks(const struct site_growth *site)
 	return NULL;
 }
 
+/* Of what was not seen before. */
+static char *reason_of_new(const struct site_growth *site, const char *call)
+{
+	if (site->sampled || site->estimated)
+		return g_strdup(
+			"Nothing of the kind was seen at this place before, when not all was watched: "
+			"the code is new, or ran when nobody looked.");
+	if (site->calls[AFTER] > 0 && !(site->calls[BEFORE] > 0) && !site->calls_estimated)
+		return g_strdup_printf("This call of %s is new.", call);
+	return g_strdup("Nothing of the kind was seen at this place before: the code is new, or is "
+			"called for the first time.");
+}
+
 char *growth_reason(const struct site_growth *site)
 {
 	const double *figure = growth_by_bytes(site) ? site->bytes : site->count;
 	const char *call = *site->call ? site->call : "the allocator";
+	bool is_about = site->sampled || site->estimated;
 	g_autofree char *more = NULL;
 	char *reason = NULL;
 
-	if (site->calls[BEFORE] > 0 || site->calls[AFTER] > 0) {
+	if (site->calls[BEFORE] > 0 && site->calls[AFTER] > 0) {
 		reason = reason_of_calls(site, call);
-		if (!reason && site->calls[BEFORE] > 0)
+		if (!reason)
 			reason = reason_of_blocks(site);
 		if (reason)
 			return reason;
 	}
 	if (!(figure[BEFORE] > 0))
-		return g_strdup(
-			"Nothing of the kind was seen at this place before: the code is new, or is "
-			"called for the first time.");
-	more = times(figure[AFTER] / figure[BEFORE]);
+		return reason_of_new(site, call);
+	more = times(figure[AFTER] / figure[BEFORE], "as", is_about);
 	if (is_toll(site, "cow"))
 		return g_strdup_printf(
-			"%s as many bytes are copied: there are more forks, or more is written "
+			"%s many bytes are copied: there are more forks, or more is written "
 			"to after one.",
 			more);
 	if (is_toll(site, "swap.in") || is_toll(site, "swap.out") || is_toll(site, "reclaim"))
 		return g_strdup_printf(
-			"%s as much: the program uses more memory than it may keep, or others "
+			"%s much: the program uses more memory than it may keep, or others "
 			"take more of it.",
 			more);
-	if (is_toll(site, "file.read") && !grew(site->count))
-		return g_strdup_printf("As many reads, of %s as much.", more);
+	if (is_toll(site, "file.read") && !change_of(site->count))
+		return g_strdup_printf("As many reads, of %s much.", more);
 	if (is_toll(site, "map"))
-		return g_strdup_printf("%s is called %s as often here.",
+		return g_strdup_printf("%s is called %s often here.",
 				       *site->call ? site->call : "It", more);
-	return g_strdup_printf("It happens %s as much at this place.", more);
+	return g_strdup_printf("It happens %s much at this place.", more);
 }

@@ -33,7 +33,7 @@ FROM estimated_count e;
 
 -- Sites by what they do and where, the most expensive first; computing is none. sampled: the count
 -- is one of CPU samples. error: not all of them were watched, and how far off the count may be, as
--- a part of it; NULL: all were.
+-- a part of it; NULL: all were. at_least: more was cleared than bytes says.
 CREATE VIEW site_compared_short AS
 SELECT s.toll, s.call, s.area, COALESCE(a.name, '') AS allocated, COALESCE(a.said, '')
 		AS allocated_said,
@@ -42,7 +42,8 @@ SELECT s.toll, s.call, s.area, COALESCE(a.name, '') AS allocated, COALESCE(a.sai
 	COALESCE(t.file, '') AS touched_file, COALESCE(t.line, 0) AS touched_line,
 	SUM(s.time_ns) AS time_ns, SUM(s.count) AS count, SUM(s.bytes) AS bytes,
 	s.toll IN ('zero.app', 'copy.app') AS sampled,
-	(SELECT e.error FROM estimate_compared_short e WHERE e.toll = s.toll) AS error
+	(SELECT e.error FROM estimate_compared_short e WHERE e.toll = s.toll) AS error,
+	MAX(COALESCE(s.known_clearing = 0, 0)) AS at_least
 FROM sites s
 LEFT JOIN place_compared_short a ON a.stack_id = s.allocated_stack
 	AND a.caller = (s.toll <> 'map' AND s.call NOT IN ('mmap', 'madvise'))
@@ -53,6 +54,7 @@ ORDER BY SUM(s.time_ns) DESC, SUM(s.bytes) DESC, MIN(s.rank);
 
 -- One row: what two recordings must have in common to be set side by side, and what weighs on it.
 -- whole: a command, from its start to its own end. lossy: losses beyond the limit, named.
+-- lost: those below it.
 CREATE VIEW run_compared_short AS
 SELECT t.complete, t.command, t.duration_ns, t.observed_ns,
 	COALESCE(t.end_reason, '') = 'target exited' AND NOT (SELECT ran FROM begun_before)
@@ -66,6 +68,9 @@ SELECT t.complete, t.command, t.duration_ns, t.observed_ns,
 		WHERE not_captured IS NOT NULL ORDER BY position)) AS not_captured,
 	(SELECT group_concat(name, ', ') FROM (SELECT name FROM losses WHERE exceeds ORDER BY name))
 		AS lossy,
+	(SELECT group_concat(name || PRINTF(' %,d', count), ', ') FROM (SELECT name, count
+		FROM losses WHERE count > 0 AND NOT exceeds ORDER BY name)) AS lost,
+	(SELECT value FROM meta WHERE key = 'exit_status') AS exit_status,
 	(SELECT group_concat(toll, ', ') FROM (SELECT toll FROM estimated_count ORDER BY toll))
 		AS estimated
 FROM target t;

@@ -18,7 +18,7 @@ import pytest
 import environments
 import facts
 from facts import INSIDE, KIB, MALLOC_NS, MIB, MS, US, Facts
-from harness import MEMTOLL, assert_refused, memtoll
+from harness import MEMTOLL, assert_refused, finish, memtoll, spawn
 
 FORMATS: Final = ("text", "markdown", "junit", "github", "gitlab")
 CLEARED: Final = 1009
@@ -192,6 +192,43 @@ def test_other_work_is_said(twice: tuple[Path, Path]) -> None:
     assert "figures are per second" in text and "1009 times a second" not in text and " a second (" in text
     change(twice[1], "UPDATE meta SET value = 'other' WHERE key = 'target_command'")
     assert "different commands: ./rows and other" in " ".join(shown(twice, "text").split())
+
+
+def test_a_run_that_failed_and_what_was_lost_are_said(twice: tuple[Path, Path]) -> None:
+    change(twice[0], "INSERT INTO meta VALUES ('exit_status', '0')")
+    change(twice[1], "INSERT INTO meta VALUES ('exit_status', '139')")
+    change(twice[1], "INSERT INTO loss (slice, name, count) VALUES (1, 'calls_full', 3)")
+    text = " ".join(shown(twice, "text").split())
+    assert "the commands ended with status 0 and 139: one may have done less" in text
+    assert "lost up to 1 % of some kinds: calls_full 3" in text
+
+
+def test_what_records_again_measures_the_same(twice: tuple[Path, Path]) -> None:
+    for path in twice:
+        change(path, "INSERT OR REPLACE INTO meta VALUES ('min_size_bytes', '4096')")
+        change(path, "UPDATE meta SET value = 'alloc,faults' WHERE key = 'probes'")
+    assert (
+        "again: memtoll record --force --probes alloc,faults --overhead-limit none --min-size 4096 -o"
+        in " ".join(shown(twice, "text").split())
+    )
+
+
+def test_a_pipe_is_one_side_and_nothing_to_record_again(twice: tuple[Path, Path]) -> None:
+    for words, path in ((["--baseline", twice[0], "-"], twice[1]), (["--baseline", "-", twice[1]], twice[0])):
+        with path.open("rb") as recording:
+            done = finish(spawn([MEMTOLL, "report", *words], stdin=recording))
+        assert done.status == 0 and "1,009 times) -> " in " ".join(done.stdout.split()), done
+        assert "again: " not in done.stdout
+    assert_refused(memtoll("report", "--baseline", "-", "-"), 2, "--baseline")
+
+
+def test_numbers_below_nothing_are_no_crash(twice: tuple[Path, Path]) -> None:
+    """As a damaged file may have them: it is refused, or they are shown."""
+    for value in ("-9000000000000000000", "9e999", "-9e999"):
+        change(twice[1], f"UPDATE call SET cpu_ns = {value}, bytes = {value}, cleared_bytes = {value}")
+        change(twice[1], f"INSERT OR REPLACE INTO swap VALUES (1, 42, 'reclaim_memcg', 1, {value}, {value}, 0)")
+        for sides in (twice, (twice[1], twice[0])):
+            assert memtoll("report", "--baseline", *sides).status in (0, 1)
 
 
 def test_estimates_are_judged_beyond_their_bounds(tmp_path: Path) -> None:
