@@ -129,14 +129,16 @@ static void add_filter(GPtrArray *lacks, const char *name, const char *why)
 /* Asked for by trial, which says nothing of who lacks the capability. */
 static void try_bpf(GPtrArray *lacks)
 {
-	union bpf_attr attr = {
-		.map_type = BPF_MAP_TYPE_ARRAY,
-		.key_size = 4,
-		.value_size = 4,
-		.max_entries = 1,
-	};
-	int fd = syscall(SYS_bpf, BPF_MAP_CREATE, &attr, sizeof(attr));
+	union bpf_attr attr;
+	int fd;
 
+	/* The kernel refuses what is not zero behind the fields of this command. */
+	memset(&attr, 0, sizeof(attr));
+	attr.map_type = BPF_MAP_TYPE_ARRAY;
+	attr.key_size = 4;
+	attr.value_size = 4;
+	attr.max_entries = 1;
+	fd = syscall(SYS_bpf, BPF_MAP_CREATE, &attr, sizeof(attr));
 	if (fd >= 0) {
 		close(fd);
 		return;
@@ -148,13 +150,13 @@ static void try_bpf(GPtrArray *lacks)
 				   "refused, though the capability is there: by a security module");
 }
 
-static void try_events(GPtrArray *lacks)
+static void try_events(GPtrArray *lacks, bool has_admin)
 {
 	struct ci_lack *lack;
 
 	if (privileges_may_open_events())
 		return;
-	if (setting("/proc/sys/kernel/perf_event_paranoid") <= 2) {
+	if (has_admin || setting("/proc/sys/kernel/perf_event_paranoid") <= 2) {
 		add_filter(lacks, "perf_event_open(2)",
 			   is_filtered() ? "refused by a seccomp filter" :
 					   "refused by a security module");
@@ -188,10 +190,19 @@ static void find_kernel(GPtrArray *lacks)
 		g_strdup("a volume of hostPath: /sys/kernel/btf, mounted there, readOnly: true");
 }
 
-static void find_namespace(GPtrArray *lacks)
+static void find_namespaces(GPtrArray *lacks)
 {
 	struct ci_lack *lack;
 
+	if (!privileges_first_user_namespace()) {
+		lack = add(lacks, "user namespace", true,
+			   "its root is nobody to the kernel, whatever capabilities are there");
+		lack->docker = g_strdup("--userns=host, with a daemon that runs as root");
+		lack->github =
+			g_strdup("container.options: --userns=host; without a container: sudo "
+				 "memtoll");
+		lack->kubernetes = g_strdup("spec.hostUsers: true");
+	}
 	if (privileges_first_pid_namespace())
 		return;
 	lack = add(
@@ -229,10 +240,12 @@ GPtrArray *ci_find(void)
 	GPtrArray *lacks = g_ptr_array_new_with_free_func(lack_free);
 	struct privilege privileges[PRIVILEGES_MAX];
 	size_t count = privileges_list(privileges, PRIVILEGES_MAX), i;
+	/* Nothing that is tried there says what else is refused. */
+	bool is_tried = privileges_first_user_namespace();
 	int required;
 
 	find_kernel(lacks);
-	find_namespace(lacks);
+	find_namespaces(lacks);
 	for (required = 1; required >= 0; required--) {
 		for (i = 0; i < count; i++)
 			if (!privileges[i].has && !is_left_out(&privileges[i]) &&
@@ -241,10 +254,10 @@ GPtrArray *ci_find(void)
 		if (!required)
 			break;
 		find_ptrace(lacks, has(privileges, count, "cap_sys_ptrace"));
-		if (has(privileges, count, "cap_bpf"))
+		if (is_tried && has(privileges, count, "cap_bpf"))
 			try_bpf(lacks);
-		if (has(privileges, count, "cap_perfmon"))
-			try_events(lacks);
+		if (is_tried && has(privileges, count, "cap_perfmon"))
+			try_events(lacks, has(privileges, count, "cap_sys_admin"));
 	}
 	return lacks;
 }
@@ -274,11 +287,12 @@ static void print_lines(const GPtrArray *lacks)
 		       lack->required ? "missing" : "better with", lack->name, lack->why,
 		       lack->docker, lack->github, lack->kubernetes);
 		untried |= lack->required &&
-			   (!strcmp(lack->name, "cap_bpf") || !strcmp(lack->name, "cap_perfmon"));
+			   (!strcmp(lack->name, "cap_bpf") || !strcmp(lack->name, "cap_perfmon") ||
+			    !strcmp(lack->name, "user namespace"));
 	}
 	if (untried)
-		puts("not tried: whether bpf(2) and perf_event_open(2) are filtered, which takes these "
-		     "capabilities; run it again with them.");
+		puts("not tried: whether bpf(2) and perf_event_open(2) are filtered, which takes all of "
+		     "these; run it again with them.");
 }
 
 static int print_json(const GPtrArray *lacks)
@@ -310,7 +324,8 @@ static int print_json(const GPtrArray *lacks)
 			err = -ENOMEM;
 		sqlite3_reset(row);
 	}
-	puts("]}");
+	if (!err)
+		puts("]}");
 out:
 	if (err)
 		message("cannot make the JSON object: %s", sqlite3_errmsg(database));

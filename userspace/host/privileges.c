@@ -21,8 +21,9 @@
 
 #include "base/message.h"
 
-/* PROC_PID_INIT_INO: the inode of the first pid namespace (include/linux/proc_ns.h). */
+/* PROC_PID_INIT_INO, PROC_USER_INIT_INO: inodes of the first namespaces (include/linux/proc_ns.h). */
 #define FIRST_PID_NAMESPACE 0xeffffffcUL
+#define FIRST_USER_NAMESPACE 0xeffffffdUL
 
 /* Older kernels have no fetching atomics (5.12) and no task storage (5.11). */
 #define OLDEST_MAJOR 5
@@ -289,11 +290,22 @@ bool privilege_is_bounded(const char *name)
 	return false;
 }
 
-bool privileges_first_pid_namespace(void)
+/* Or it cannot be seen: a kernel without such namespaces. */
+static bool is_first_namespace(const char *path, ino_t first)
 {
 	struct stat namespace;
 
-	return stat("/proc/self/ns/pid", &namespace) || namespace.st_ino == FIRST_PID_NAMESPACE;
+	return stat(path, &namespace) || namespace.st_ino == first;
+}
+
+bool privileges_first_pid_namespace(void)
+{
+	return is_first_namespace("/proc/self/ns/pid", FIRST_PID_NAMESPACE);
+}
+
+bool privileges_first_user_namespace(void)
+{
+	return is_first_namespace("/proc/self/ns/user", FIRST_USER_NAMESPACE);
 }
 
 /* "cap_bpf, cap_perfmon": those missing of what it always takes; NULL: none. */

@@ -62,6 +62,8 @@ bool privilege_is_bounded(const char *name);
 /* What is looked at beside capabilities, by trial: perf events of a CPU, and whose pids /proc has. */
 bool privileges_may_open_events(void);
 bool privileges_first_pid_namespace(void);
+/* Capabilities of another are not the kernel's: for BPF and perf events they count for nothing. */
+bool privileges_first_user_namespace(void);
 /* Linux before 5.15. */
 bool privileges_kernel_is_old(void);
 
