@@ -9,25 +9,26 @@
 #include "base/text.h"
 #include "report/finding.h"
 
-/* CommonMark 0.31, 2.4 and 4.6; a comment parts what a forge would make a mention or a link of. */
+/*
+ * CommonMark 0.31, 2.4 and 4.6. GitLab makes no reference of what has a backslash; GitHub looks for
+ * them in what has been rendered, and there a comment parts a mention, a number and a link.
+ */
 static void put_prose(FILE *out, const char *text)
 {
 	g_autofree char *shown = text_printable(text ? text : "");
 	const char *at;
 
 	for (at = shown; *at; at++) {
-		if (*at == '&')
-			fputs("&amp;", out);
-		else if (*at == '<')
+		if (*at == '<')
 			fputs("&lt;", out);
 		else if (*at == '>')
 			fputs("&gt;", out);
-		else if (strchr("\\`*_{}[]#|~!$", *at))
+		else if (*at == '@' || *at == '#')
+			fprintf(out, "\\%c<!-- -->", *at);
+		else if (strchr("\\`*_{}[]|~!$&^", *at) || (*at == '%' && at[1] != ' '))
 			fprintf(out, "\\%c", *at);
-		else if (*at == '@')
-			fputs("@<!-- -->", out);
-		else if (g_str_has_prefix(at, "://"))
-			fputs(":<!-- -->", out);
+		else if (g_str_has_prefix(at, "//"))
+			fputs("/<!-- -->", out);
 		else if (!g_ascii_strncasecmp(at, "www.", 4))
 			fprintf(out, "%c<!-- -->", *at);
 		else

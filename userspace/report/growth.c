@@ -6,6 +6,7 @@
 
 #include "base/message.h"
 #include "base/shell.h"
+#include "base/text.h"
 #include "report/growth_internal.h"
 #include "report/report_page.h"
 #include "report/report_views.h"
@@ -418,6 +419,7 @@ static struct finding_list *list_of(GHashTable *sites, const struct growth_side 
 				    const struct run runs[GROWTH_SIDES], bool per_second)
 {
 	g_autoptr(GPtrArray) grown = g_ptr_array_new();
+	g_autofree char *command = g_strdup(runs[AFTER].command);
 	struct finding_list *list = finding_list_new();
 	const double divisors[GROWTH_SIDES] = {
 		per_second ? runs[BEFORE].duration_s : 1,
@@ -445,9 +447,10 @@ static struct finding_list *list_of(GHashTable *sites, const struct growth_side 
 			g_strdup_printf("memtoll: %u place%s more memory work", list->findings->len,
 					list->findings->len == 1 ? " does" : "s do") :
 			g_strdup("memtoll: no place does more memory work");
+	text_cut(command, FINDING_SITE_COLUMNS);
 	list->summary = g_strdup_printf(
 		"%s against %s: %u places of %s%s. By counts and bytes, 5 %% more or beyond.",
-		sides[AFTER].path, sides[BEFORE].path, list->checked, runs[AFTER].command,
+		sides[AFTER].path, sides[BEFORE].path, list->checked, command,
 		per_second ? ", per second" : ", of a whole run");
 	add_notes(list, sides, runs);
 	add_commands(list, sides, &runs[AFTER]);

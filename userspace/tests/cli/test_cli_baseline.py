@@ -326,6 +326,8 @@ def rendered(markdown: str) -> str:
 
 @pytest.mark.slow
 def test_markdown_shows_names_and_obeys_none(hostile: tuple[Path, Path]) -> None:
+    with closing(sqlite3.connect(hostile[1])) as database, database:
+        database.execute("UPDATE meta SET value = ? WHERE key = 'target_command'", (" ".join(NAMES),))
     page = rendered(shown(hostile, "markdown"))
     tags = set(re.findall(r"<(/?\w+)", page))
     assert tags <= {
@@ -338,6 +340,10 @@ def test_markdown_shows_names_and_obeys_none(hostile: tuple[Path, Path]) -> None
     for name in NAMES:
         # Blanks at the ends of a line of code are not shown, runs of them are.
         assert any(visible(name) in code for code in codes), name
+    # Sentences stand outside of code, where forges look for references in the rendered text.
+    prose = html.unescape(re.sub(r"<code[^>]*>.*?</code>", "", page, flags=re.S))
+    assert "different commands" in prose and not re.search(r"[@#]\w|//|www\.", prose), prose
+    assert all(visible(name) in re.sub("<!-- -->", "", prose) for name in NAMES if "<!" not in name)
 
 
 def test_a_long_name_is_cut(tmp_path: Path) -> None:
