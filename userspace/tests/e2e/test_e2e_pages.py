@@ -34,6 +34,7 @@ PAGES: Final = [
 ]
 DOC: Final = {page.name: page.read_text() for page in PAGES if page.parent.name == "doc"}
 README: Final = PAGES[0].read_text()
+COLLECTOR: Final = "http://collector:4318"
 TRACING: Final = ("record", "stat", "compare", "gate", "doctor", "top", "hold")
 
 
