@@ -170,7 +170,7 @@ bench-table: ## the tables of doc/overhead.md from the last results
 lint: deps-lint ## what can be said without running it: format, common bugs, types, shell
 	$(Q)$(RUN) lint
 
-C_FILES = $(shell git ls-files '*.c' '*.h' 'userspace/*/*.cc' | grep -v ^vmlinux/)
+C_FILES = $(shell git ls-files '*.c' '*.h' ':(glob)userspace/*/*.cc' | grep -v ^vmlinux/)
 
 lint-format:
 	$(Q)$(CLANG_FORMAT) --dry-run -Werror $(C_FILES)

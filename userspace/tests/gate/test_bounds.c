@@ -66,8 +66,10 @@ static void every_form(void **state)
 	const struct bound *const *all;
 
 	(void)state;
-	if (!bounds)
+	if (!bounds) {
 		fail_msg("%s", said);
+		return;
+	}
 	all = (const struct bound *const *)bounds->list->pdata;
 	assert_int_equal(bounds->list->len, 8);
 	same(all[0], "zero.libc.bytes", "zero.libc", 0, 10 << 20);
@@ -112,8 +114,10 @@ static void probes_of_the_bounds(void **state)
 	for (i = 0; i < G_N_ELEMENTS(cases); i++) {
 		struct bounds *bounds = read_text(cases[i].text);
 
-		if (!bounds)
+		if (!bounds) {
 			fail_msg("%s", said);
+			return;
+		}
 		assert_int_equal(bounds_probes(bounds), cases[i].probes);
 		bounds_free(bounds);
 	}
