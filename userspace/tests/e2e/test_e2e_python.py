@@ -386,7 +386,7 @@ void map_one(void)
 
 @pytest.mark.parametrize("python", PYTHONS)
 def test_mappings_name_the_programs_line(out: Path, tmp_path: Path, python: str) -> None:
-    """What of the standard library is in C may have lines as well (pyenv); a sentence has the program's all the same."""
+    """The standard library in C may have lines as well (pyenv); a sentence has the program's all the same."""
     (tmp_path / "maps.py").write_text(MAPS)
     (tmp_path / "map_one.c").write_text(MAP_ONE)
     library = tmp_path / "lib" / "python3.11" / "lib-dynload" / "map_one.so"

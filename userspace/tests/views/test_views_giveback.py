@@ -394,7 +394,8 @@ def test_pages_that_a_storm_brings_are_not_promised_twice(how: str, others: int)
     made = stormy(how, 33554432, span_bytes=5 * MIB)
     made.database.execute("UPDATE giveback SET got_call = 'calloc', twice_bytes = again_bytes")
     if others:
-        made.fault("zero", others * FAULTS, others * FAULTS * FAULT_NS, touched_stack=made.stack(("use", "/src/a.c", 7)))
+        use = made.stack(("use", "/src/a.c", 7))
+        made.fault("zero", others * FAULTS, others * FAULTS * FAULT_NS, touched_stack=use)
         made.database.execute("UPDATE process_slice SET cpu_ns = (1 + ?) * cpu_ns", (others,))
     made.database.execute("UPDATE fault SET in_memset = 1, in_call = 'calloc'")
     size = (1 + others) * FAULTS * PAGE

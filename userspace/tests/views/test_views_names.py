@@ -28,7 +28,11 @@ LIBRARY: dict[str, tuple[str, str, int, str]] = {
     "python": ("decode", "/usr/lib/python3.11/json/decoder.py", 337, ""),
     "interpreter": ("PyByteArray_Resize", "/build/Objects/bytearrayobject.c", 233, "/usr/bin/python3.11"),
     "python's own extension": (
-        "new_mmap_object", "/build/Modules/mmapmodule.c", 1356, "/opt/py/lib/python3.12/lib-dynload/mmap.so"),
+        "new_mmap_object",
+        "/build/Modules/mmapmodule.c",
+        1356,
+        "/opt/py/lib/python3.12/lib-dynload/mmap.so",
+    ),
     "go": ("runtime.mallocgc", "/usr/lib/go-1.19/src/runtime/malloc.go", 1100, "/srv/program"),
     "v8": ("v8::internal::Heap::Allocate(unsigned long)", "", 0, "/usr/bin/node"),
     "node": ("ossl_namemap_name2num", "", 0, "/usr/bin/node"),
