@@ -55,11 +55,11 @@ class Room:
 
     def find(self, name: str) -> Path:
         """The file of this name in the directory, or below. Refused: it is elsewhere, itself or by a link."""
-        if "\0" in name:
-            raise Refused("a name of a file has no byte 0 in it")
         asked = self.directory / name
         try:
             found = asked.resolve(strict=True)
+        except ValueError as error:  # a byte 0, half a surrogate pair
+            raise Refused(f"{ascii_text(name)} is no name of a file") from error
         except OSError as error:
             # Whether something is there outside is nobody's business.
             if not Path(os.path.normpath(asked)).is_relative_to(self.directory):
@@ -100,7 +100,7 @@ class Room:
             return "no *.memtoll is in the directory\n"
         found.sort(key=lambda each: (-each[0], each[2]))
         lines = [
-            f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(written))} {format_bytes(size)} {ascii_text(name)}"
+            f"{_date(written)} {format_bytes(size)} {ascii_text(name)}"
             for written, size, name in found[:LISTED]
         ]
         if len(found) > LISTED:
@@ -222,6 +222,14 @@ class Room:
             said = printable(" ".join(done.stderr.decode("utf-8", "replace").split()))
             raise Error(f"memtoll record: status {done.returncode}: {ascii_text(said)}")
         return f"recording: {out.name}\n{self.verdict(out.name)}"
+
+
+def _date(seconds: float) -> str:
+    """Any that a file can have been given."""
+    try:
+        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+    except (ValueError, OverflowError, OSError):
+        return "no date"
 
 
 def tracer() -> str:

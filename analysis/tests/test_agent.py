@@ -72,7 +72,7 @@ def test_a_link_that_stays_inside_is_read(room: Room) -> None:
 
 def test_no_device_and_no_pipe_is_opened(room: Room) -> None:
     os.mkfifo(room.directory / "pipe.memtoll")
-    for name in ("pipe.memtoll", "below", "missing.memtoll", "a\0b"):
+    for name in ("pipe.memtoll", "below", "missing.memtoll", "a\0b", "\ud800", "x" * 5000, "../" * 2000):
         for tool in tools(room):
             with pytest.raises(memtoll.Error):
                 tool(name)

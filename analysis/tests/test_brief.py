@@ -42,6 +42,8 @@ def test_least(cli: Cli, heap_blocks: Path) -> None:
     done = cli("report", heap_blocks, "--brief", str(LEAST - 1))
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
     assert str(LEAST) in done.stderr
+    done = cli("report", heap_blocks, "--json", "--brief", "1000")
+    assert (done.returncode, done.stdout) == (2, "") and "--json" in done.stderr
 
 
 def test_ascii() -> None:

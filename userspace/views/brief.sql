@@ -25,7 +25,8 @@ line(position, key, text) AS (
 	SELECT 2 + number, 'site' || number, PRINTF('%.1f %% %.3g s %s', 100 * share, time_ns / 1e9,
 			toll)
 		|| CASE WHEN call <> '' THEN ' ' || call ELSE '' END
-		|| CASE WHEN bytes > 0 THEN PRINTF(' %s%,d bytes',
+		|| CASE WHEN bytes > 0 THEN PRINTF(' %s%s%,d bytes',
+			CASE WHEN at_least THEN 'at least ' ELSE '' END,
 			CASE WHEN toll = 'zero.app' OR toll IN (SELECT toll FROM estimated_count)
 				THEN '~' ELSE '' END, bytes) ELSE '' END
 		|| CASE WHEN allocated <> '' THEN ' at ' || allocated

@@ -70,6 +70,7 @@ LEFT JOIN place t ON t.stack_id = s.touched_stack;
 CREATE VIEW site_short AS
 SELECT ROW_NUMBER() OVER (ORDER BY SUM(s.time_ns) DESC, SUM(s.bytes) DESC, MIN(s.rank)) AS rank,
 	s.toll, s.call, s.area, p.allocated, p.touched, SUM(s.time_ns) AS time_ns,
-	MIN(1.0, SUM(s.share)) AS share, SUM(s.count) AS count, SUM(s.bytes) AS bytes
+	MIN(1.0, SUM(s.share)) AS share, SUM(s.count) AS count, SUM(s.bytes) AS bytes,
+	MAX(COALESCE(s.known_clearing = 0, 0)) AS at_least	-- more was cleared than bytes says
 FROM sites s JOIN site_place_short p ON p.rank = s.rank
 GROUP BY s.toll, s.call, s.area, p.allocated, p.touched;

@@ -15,7 +15,8 @@ SITES = 10
 def arguments(parser: argparse.ArgumentParser) -> None:
     file_argument(parser)
     redact_argument(parser)
-    parser.add_argument("-j", "--json", action="store_true", help="print one JSON object")
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument("-j", "--json", action="store_true", help="print one JSON object")
     parser.add_argument(
         "-s",
         "--sites",
@@ -23,7 +24,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"print the N most expensive sites; 0: all (text: {SITES}, JSON: all)",
     )
-    parser.add_argument(
+    kind.add_argument(
         "--brief",
         type=tokens,
         metavar="N",
