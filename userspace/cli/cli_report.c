@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * cli_report.c: memtoll report FILE [--full] [--json] [--brief N] [--sites N] [--folded TOLL], and
- * memtoll report --baseline OLD [--format FORMAT] FILE.
+ * memtoll report --baseline OLD [--format FORMAT | --json] FILE.
  */
 #include <argp.h>
 #include <glib.h>
@@ -59,12 +59,13 @@ static const struct argp_option options[] = {
 	{ "full", OPTION_FULL, NULL, 0,
 	  "everything: evidence of the advice, all tolls, whole stacks, checks and notes", 0 },
 	{ "compute", OPTION_COMPUTE, NULL, 0, "list also where the program computes", 0 },
-	{ "json", 'j', NULL, 0, "print one JSON object", 0 },
+	{ "json", 'j', NULL, 0, "print one JSON object; with --baseline that of what grew", 0 },
 	{ "redact", OPTION_REDACT, NULL, 0,
 	  "for others: pseudonyms for arguments, names of files, programs, containers and the host, and "
 	  "for addresses",
 	  0 },
-	{ "schema", OPTION_SCHEMA, NULL, 0, "print the JSON Schema of --json; needs no FILE", 0 },
+	{ "schema", OPTION_SCHEMA, NULL, 0,
+	  "print the JSON Schema of --json without --baseline; needs no FILE", 0 },
 	{ "sites", 's', "N", 0,
 	  "print the N most expensive sites; 0: all (default: as many as the screen has room"
 	  " for, --full: 10, JSON: all)",
@@ -131,15 +132,17 @@ static void parse_brief(const char *value, struct arguments *arguments)
 /* What goes together; the file, where none was named. */
 static void finish_options(struct arguments *arguments)
 {
-	unsigned int kinds = arguments->json + !!arguments->folded + !!arguments->brief +
-			     !!arguments->baseline + arguments->full;
+	unsigned int kinds =
+		!!arguments->folded + !!arguments->brief + !!arguments->baseline + arguments->full;
 
 	if (arguments->folded && arguments->json)
 		refuse("report: --json and --folded exclude each other " SEE_HELP);
-	if ((arguments->brief || arguments->baseline) && kinds > 1)
-		refuse("report: --%s excludes --full, --json, --folded and --%s " SEE_HELP,
-		       arguments->brief ? "brief" : "baseline",
-		       arguments->brief ? "baseline" : "brief");
+	if (arguments->brief && kinds + arguments->json > 1)
+		refuse("report: --brief excludes --full, --json, --folded and --baseline " SEE_HELP);
+	if (arguments->baseline && kinds > 1)
+		refuse("report: --baseline excludes --full, --folded and --brief " SEE_HELP);
+	if (arguments->format_given && arguments->json)
+		refuse("report: --format and --json exclude each other " SEE_HELP);
 	if (arguments->format_given && !arguments->baseline)
 		refuse("report: --format is of --baseline " SEE_HELP);
 	if (arguments->baseline && arguments->redact)
@@ -299,7 +302,8 @@ static int show_growth(const struct arguments *arguments)
 	privileges_keep(PRIVILEGES_NONE);
 	if (after.database)
 		list = growth_find(&before, &after, &lossy);
-	if (list && !finding_print(list, arguments->format, stdout))
+	if (list &&
+	    !finding_print(list, arguments->json ? FINDING_JSON : arguments->format, stdout))
 		status = lossy ? STATUS_LOSSES : STATUS_DONE;
 	finding_list_free(list);
 	sqlite3_close(after.database);

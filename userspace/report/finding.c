@@ -165,6 +165,9 @@ int finding_print(const struct finding_list *list, enum finding_format format, F
 	case FINDING_GITLAB:
 		err = finding_print_gitlab(list, out);
 		break;
+	case FINDING_JSON:
+		err = finding_print_json(list, out);
+		break;
 	case FINDING_TEXT:
 		print_text(list, out);
 		break;

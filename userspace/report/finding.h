@@ -22,9 +22,13 @@ struct finding {
 	unsigned int line; /* in it; 0: not known */
 	char *before;	   /* figures with their unit: "1.00 GiB"; "limit 10.0 MiB" */
 	char *after;
-	char *reason; /* the likely one, one sentence */
-	char *key;    /* what it is known by from run to run: a toll and a site, no figures */
-	bool failed;  /* it is over a limit, and no mere observation */
+	/* The same for programs: "bytes", "count", with "_per_second"; static. NULL: no numbers. */
+	const char *unit;
+	double number[2];
+	const char *accuracy; /* of them: "exact", "estimate", "at_least"; static */
+	char *reason;	      /* the likely one, one sentence */
+	char *key;   /* what it is known by from run to run: a toll and a site, no figures */
+	bool failed; /* it is over a limit, and no mere observation */
 };
 
 struct finding_list {
@@ -42,6 +46,7 @@ enum finding_format {
 	FINDING_JUNIT,	  /* XML that CI servers read as results of tests */
 	FINDING_GITHUB,	  /* workflow commands: annotations at the line */
 	FINDING_GITLAB,	  /* a Code Quality report, JSON */
+	FINDING_JSON,	  /* all there is, for a program: of --json, and no name of a format */
 };
 
 /* Findings that a screen has room for, in text and Markdown. */
@@ -75,5 +80,8 @@ void finding_print_markdown(const struct finding_list *list, FILE *out);
 void finding_print_junit(const struct finding_list *list, FILE *out);
 void finding_print_github(const struct finding_list *list, FILE *out);
 int finding_print_gitlab(const struct finding_list *list, FILE *out);
+int finding_print_json(const struct finding_list *list, FILE *out);
+/* "site: before -> after. reason" */
+char *finding_sentence(const struct finding *finding);
 
 #endif /* MEMTOLL_FINDING_H */

@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * finding_ci.c: findings for CI servers. JUnit's XML has no standard; what is written is what Jenkins'
- * and GitLab's readers share. GitHub: "Workflow commands", docs.github.com. GitLab: "Code Quality
- * report format", docs.gitlab.com. JSON is made by SQLite, as everywhere.
+ * and GitLab's readers share. GitHub: "Workflow commands", docs.github.com.
  */
-#include <errno.h>
-#include <sqlite3.h>
 #include <string.h>
 
-#include "base/message.h"
 #include "base/text.h"
 #include "report/finding.h"
 
-/* "before -> after at file:line; reason" */
-static char *sentence(const struct finding *finding)
+char *finding_sentence(const struct finding *finding)
 {
 	return g_strdup_printf("%s: %s -> %s.%s%s", finding->site ? finding->site : finding->title,
 			       finding->before, finding->after, finding->reason ? " " : "",
@@ -43,7 +38,7 @@ static void put_attribute(FILE *out, const char *name, const char *text)
 
 static void put_case(FILE *out, const struct finding *finding)
 {
-	g_autofree char *said = sentence(finding), *text = xml(said);
+	g_autofree char *said = finding_sentence(finding), *text = xml(said);
 	g_autofree char *path = finding->file ? finding_path(finding->file) : NULL;
 
 	fputs("    <testcase", out);
@@ -124,7 +119,7 @@ void finding_print_github(const struct finding_list *list, FILE *out)
 	for (i = 0; i < list->findings->len; i++) {
 		const struct finding *finding = g_ptr_array_index(list->findings, i);
 		g_autofree char *path = finding->file ? finding_path(finding->file) : NULL;
-		g_autofree char *file = command_text(path, true), *said = sentence(finding);
+		g_autofree char *file = command_text(path, true), *said = finding_sentence(finding);
 		g_autofree char *title = command_text(finding->title, true);
 		g_autofree char *text = command_text(said, false);
 
@@ -141,62 +136,4 @@ void finding_print_github(const struct finding_list *list, FILE *out)
 		fprintf(out, "::notice title=memtoll::%s\n", note);
 	}
 	fprintf(out, "::notice title=%s::%s\n", head, summary);
-}
-
-/* A fingerprint knows a finding again: no figures and no line, which move. */
-static int put_quality(sqlite3_stmt *row, const struct finding *finding, FILE *out)
-{
-	g_autofree char *path = finding->file ? finding_path(finding->file) : NULL;
-	g_autofree char *said = sentence(finding), *valid = NULL;
-	g_autofree char *text = g_strdup_printf("%s. %s", finding->title, said);
-	g_autofree char *print = g_compute_checksum_for_string(G_CHECKSUM_SHA256, finding->key, -1);
-	int err = -ENOMEM;
-
-	sqlite3_bind_text(row, 1, text, -1, SQLITE_STATIC);
-	sqlite3_bind_text(row, 2, print, -1, SQLITE_STATIC);
-	sqlite3_bind_text(row, 3, finding->failed ? "major" : "minor", -1, SQLITE_STATIC);
-	sqlite3_bind_text(row, 4,
-			  path		? path :
-			  finding->site ? finding->site :
-					  finding->title,
-			  -1, SQLITE_STATIC);
-	sqlite3_bind_int64(row, 5, finding->line ? finding->line : 1);
-	if (sqlite3_step(row) == SQLITE_ROW) {
-		valid = text_json((const char *)sqlite3_column_text(row, 0));
-		fputs(valid, out);
-		err = 0;
-	}
-	sqlite3_reset(row);
-	return err;
-}
-
-int finding_print_gitlab(const struct finding_list *list, FILE *out)
-{
-	static const char sql[] =
-		"SELECT json_object('description', ?1, 'check_name', 'memtoll', 'fingerprint', ?2,"
-		" 'severity', ?3, 'location', json_object('path', COALESCE(?4, ''),"
-		" 'lines', json_object('begin', ?5)))";
-	sqlite3_stmt *row = NULL;
-	sqlite3 *database = NULL;
-	int err = -ENOMEM;
-	guint i;
-
-	if (sqlite3_open(":memory:", &database) != SQLITE_OK ||
-	    sqlite3_prepare_v2(database, sql, -1, &row, NULL) != SQLITE_OK)
-		goto out;
-	fputc('[', out);
-	err = 0;
-	for (i = 0; !err && i < list->findings->len; i++) {
-		fputs(i ? ",\n" : "", out);
-		err = put_quality(row, g_ptr_array_index(list->findings, i), out);
-	}
-	/* What is not whole must not pass for it. */
-	if (!err)
-		fputs("]\n", out);
-out:
-	if (err)
-		message("cannot make JSON: %s", sqlite3_errmsg(database));
-	sqlite3_finalize(row);
-	sqlite3_close(database);
-	return err;
 }

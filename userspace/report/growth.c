@@ -325,6 +325,13 @@ static void add_finding(struct finding_list *list, const struct site_growth *sit
 	finding->line = site->line > 0 && site->line <= G_MAXINT ? (unsigned int)site->line : 0;
 	finding->before = growth_figure(site, BEFORE, per_second);
 	finding->after = growth_figure(site, AFTER, per_second);
+	finding->unit = growth_by_bytes(site) ? (per_second ? "bytes_per_second" : "bytes") :
+						(per_second ? "count_per_second" : "count");
+	memcpy(finding->number, growth_by_bytes(site) ? site->bytes : site->count,
+	       sizeof(finding->number));
+	finding->accuracy = site->sampled || site->estimated ? "estimate" :
+			    site->at_least		     ? "at_least" :
+							       "exact";
 	finding->reason = growth_reason(site);
 	finding->key = growth_key(site->key);
 }

@@ -160,7 +160,7 @@ def test_what_does_not_measure_the_same_is_refused(twice: tuple[Path, Path], sta
 @pytest.mark.parametrize(
     "words",
     [
-        ["--format", "markdown"], ["--baseline", "a", "--format", "nonsense"], ["--baseline", "a", "--json"],
+        ["--format", "markdown"], ["--baseline", "a", "--format", "nonsense"], ["--baseline", "a", "--json", "--format", "text"],
         ["--baseline", "a", "--full"], ["--baseline", "a", "--brief", "1000"], ["--baseline", "a", "--redact"],
         ["--baseline", "a", "--folded", "cow"],
     ],
@@ -307,6 +307,23 @@ def test_gitlab_is_a_code_quality_report(hostile: tuple[Path, Path], twice: tupl
     assert json.loads(shown(twice, "gitlab"))[0]["fingerprint"] == first
 
 
+def test_json_has_numbers(hostile: tuple[Path, Path]) -> None:
+    """The witness is what the recordings were made of; names are those that were, with what steers as '?'."""
+    done = memtoll("report", "--baseline", *hostile, "--json")
+    assert (done.status, done.stderr) == (0, "")
+    found = json.loads(done.stdout)
+    assert set(found) == {"format", "title", "summary", "checked", "findings", "notes", "reproduce"}
+    assert (found["format"], found["checked"], found["notes"]) == (1, 2 * len(NAMES), [])
+    assert found["reproduce"][1] == f"memtoll report --baseline {hostile[0]} {hostile[1]}"
+    for at, each in enumerate(reversed(found["findings"])):
+        assert each["number_before"] == (at + 1) * CLEARED * MIB and each["number_after"] == 3 * each["number_before"]
+        assert (each["unit"], each["accuracy"], each["failed"], each["line"]) == ("bytes", "exact", False, 7 + at)
+        assert visible(NAMES[at]) in each["site"] and each["key"] and each["file"].startswith("/src/")
+        assert "GiB (" in each["after"] and each["title"] == "calloc clears more memory" and each["reason"]
+    assert len(found["findings"]) == len(NAMES)
+    assert json.loads(memtoll("report", "--baseline", hostile[0], hostile[0], "--json").stdout)["findings"] == []
+
+
 RENDER: Final = """
 import sys
 from markdown_it import MarkdownIt
@@ -368,10 +385,10 @@ def test_paths_are_those_of_the_checkout(twice: tuple[Path, Path]) -> None:
 
 @pytest.mark.slow
 def test_a_full_disk_is_an_error(twice: tuple[Path, Path]) -> None:
-    for kind in FORMATS:
+    for words in (*(["--format", kind] for kind in FORMATS), ["--json"]):
         with Path("/dev/full").open("w") as full:
             done = subprocess.run(
-                [MEMTOLL, "report", "--baseline", *twice, "--format", kind],
+                [MEMTOLL, "report", "--baseline", *twice, *words],
                 stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False,
             )  # fmt: skip
         assert done.returncode == 1 and len(done.stderr.splitlines()) == 1, done
