@@ -99,10 +99,7 @@ class Room:
         if not found:
             return "no *.memtoll is in the directory\n"
         found.sort(key=lambda each: (-each[0], each[2]))
-        lines = [
-            f"{_date(written)} {format_bytes(size)} {ascii_text(name)}"
-            for written, size, name in found[:LISTED]
-        ]
+        lines = [f"{_date(written)} {format_bytes(size)} {ascii_text(name)}" for written, size, name in found[:LISTED]]
         if len(found) > LISTED:
             lines.append(f"and {len(found) - LISTED} older ones")
         if seen > LOOKED_AT:

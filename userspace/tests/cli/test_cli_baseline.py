@@ -160,7 +160,8 @@ def test_what_does_not_measure_the_same_is_refused(twice: tuple[Path, Path], sta
 @pytest.mark.parametrize(
     "words",
     [
-        ["--format", "markdown"], ["--baseline", "a", "--format", "nonsense"], ["--baseline", "a", "--json", "--format", "text"],
+        ["--format", "markdown"], ["--baseline", "a", "--format", "nonsense"],
+        ["--baseline", "a", "--json", "--format", "text"],
         ["--baseline", "a", "--full"], ["--baseline", "a", "--brief", "1000"], ["--baseline", "a", "--redact"],
         ["--baseline", "a", "--folded", "cow"],
     ],
@@ -207,16 +208,15 @@ def test_what_records_again_measures_the_same(twice: tuple[Path, Path]) -> None:
     for path in twice:
         change(path, "INSERT OR REPLACE INTO meta VALUES ('min_size_bytes', '4096')")
         change(path, "UPDATE meta SET value = 'alloc,faults' WHERE key = 'probes'")
-    assert (
-        "again: memtoll record --force --probes alloc,faults --overhead-limit none --min-size 4096 -o"
-        in " ".join(shown(twice, "text").split())
+    assert "again: memtoll record --force --probes alloc,faults --overhead-limit none --min-size 4096 -o" in " ".join(
+        shown(twice, "text").split()
     )
 
 
 def test_a_pipe_is_one_side_and_nothing_to_record_again(twice: tuple[Path, Path]) -> None:
-    for words, path in ((["--baseline", twice[0], "-"], twice[1]), (["--baseline", "-", twice[1]], twice[0])):
-        with path.open("rb") as recording:
-            done = finish(spawn([MEMTOLL, "report", *words], stdin=recording))
+    for before, after, piped in ((twice[0], "-", twice[1]), ("-", twice[1], twice[0])):
+        with piped.open("rb") as recording:
+            done = finish(spawn([MEMTOLL, "report", "--baseline", before, after], stdin=recording))
         assert done.status == 0 and "1,009 times) -> " in " ".join(done.stdout.split()), done
         assert "again: " not in done.stdout
     assert_refused(memtoll("report", "--baseline", "-", "-"), 2, "--baseline")
