@@ -139,12 +139,14 @@ static char *reason_of_calls(const struct site_growth *site, const char *call)
 
 	if (often <= 0 && large <= 0)
 		return NULL;
-	more = times(site->calls[AFTER] / site->calls[BEFORE], "as", site->calls_estimated);
+	more = often > 0 ? times(site->calls[AFTER] / site->calls[BEFORE], "as",
+				 site->calls_estimated) :
+			   g_strdup(often < 0 ? "less" : "as");
+	/* free() asks for nothing. */
+	if (!(each[BEFORE] > 0))
+		return g_strdup_printf("%s is called %s often here.", call, more);
 	larger = times(each[AFTER] / each[BEFORE], "as large", site->calls_estimated);
-	return g_strdup_printf("%s is called %s often here, for %sblocks%s%s%s.", call,
-			       often > 0 ? more :
-			       often < 0 ? "less" :
-					   "as",
+	return g_strdup_printf("%s is called %s often here, for %sblocks%s%s%s.", call, more,
 			       large < 0 ? "smaller " : "", large ? "" : " of much the same size",
 			       large > 0 ? " " : "", large > 0 ? larger : "");
 }

@@ -41,6 +41,7 @@ static void test_reasons(void **state)
 		{ 2, 4, 0.5, "calloc is called 4 times as often here, for smaller blocks." },
 		{ 2, 0.5, 1, "It happens 2 times as much at this place." },
 		{ 2, 0, 1, "It happens 2 times as much at this place." },
+		{ 2, 2, 0, "calloc is called 2 times as often here, for smaller blocks." },
 	};
 	size_t i;
 
@@ -51,6 +52,18 @@ static void test_reasons(void **state)
 
 		assert_string_equal(reason, cases[i].reason);
 	}
+}
+
+/* No sizes are known: nothing is said of them. */
+static void test_no_sizes(void **state)
+{
+	struct site_growth site = cleared(2, 2, 1);
+	g_autofree char *reason = NULL;
+
+	(void)state;
+	site.asked[BEFORE] = site.asked[AFTER] = 0;
+	reason = growth_reason(&site);
+	assert_string_equal(reason, "calloc is called 2 times as often here.");
 }
 
 static void test_as_many_calls(void **state)
@@ -102,9 +115,9 @@ static void test_figures(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_reasons),	  cmocka_unit_test(test_as_many_calls),
-		cmocka_unit_test(test_estimates), cmocka_unit_test(test_new),
-		cmocka_unit_test(test_figures),
+		cmocka_unit_test(test_reasons),	      cmocka_unit_test(test_no_sizes),
+		cmocka_unit_test(test_as_many_calls), cmocka_unit_test(test_estimates),
+		cmocka_unit_test(test_new),	      cmocka_unit_test(test_figures),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
