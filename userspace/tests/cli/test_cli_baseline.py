@@ -222,6 +222,7 @@ def test_a_pipe_is_one_side_and_nothing_to_record_again(twice: tuple[Path, Path]
     assert_refused(memtoll("report", "--baseline", "-", "-"), 2, "--baseline")
 
 
+@pytest.mark.slow
 def test_numbers_below_nothing_are_no_crash(twice: tuple[Path, Path]) -> None:
     """As a damaged file may have them: it is refused, or they are shown."""
     for value in ("-9000000000000000000", "9e999", "-9e999"):
@@ -231,6 +232,7 @@ def test_numbers_below_nothing_are_no_crash(twice: tuple[Path, Path]) -> None:
             assert memtoll("report", "--baseline", *sides).status in (0, 1)
 
 
+@pytest.mark.slow
 def test_estimates_are_judged_beyond_their_bounds(tmp_path: Path) -> None:
     """Half of the time calloc was watched; what that leaves open is in view duty_cycle."""
     before = cleared(tmp_path / "before.memtoll", CLEARED)
@@ -363,6 +365,7 @@ def test_markdown_shows_names_and_obeys_none(hostile: tuple[Path, Path]) -> None
     assert all(visible(name) in re.sub("<!-- -->", "", prose) for name in NAMES if "<!" not in name)
 
 
+@pytest.mark.slow
 def test_a_long_name_is_cut(tmp_path: Path) -> None:
     names = ("std::vector<" * 397,)
     sides = cleared(tmp_path / "a.memtoll", CLEARED, names=names), cleared(tmp_path / "b.memtoll", 3019, names=names)
