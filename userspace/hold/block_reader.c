@@ -7,7 +7,7 @@
 #define BLOCK_LEAST (4 * VIEW_PAGE)
 
 void block_reader_open(struct block_reader *reader, const struct memory_view *view,
-		       const struct page_range *pages, bool read_swapped)
+		       struct page_range *pages, bool read_swapped)
 {
 	*reader = (struct block_reader){ .view = view,
 					 .pages = pages,
@@ -33,6 +33,17 @@ static uint64_t page_of(const struct block_reader *reader, uint64_t address)
 	return (address - reader->pages->first) / VIEW_PAGE;
 }
 
+/* A page that cannot be read: it is not tried again. */
+static void forget_page(struct block_reader *reader, uint64_t page)
+{
+	uint8_t state;
+
+	reader->size = 0;
+	if (!reader->view->pages(reader->view->context, reader->start, 1, &state))
+		reader->gone = true;
+	reader->pages->states[page] = PAGE_ABSENT;
+}
+
 /* The block from the page of address on. */
 static bool fill(struct block_reader *reader, uint64_t address)
 {
@@ -51,15 +62,16 @@ static bool fill(struct block_reader *reader, uint64_t address)
 	if (reader->size &&
 	    reader->view->read(reader->view->context, reader->start, reader->block, reader->size))
 		return true;
-	/* A page may have gone away since its state was read: this one alone. */
-	reader->failed |= reader->size > 0;
-	reader->size = 0;
+	if (!reader->size)
+		return false;
+	/* One of them may have gone away since its state was read: the first alone. */
 	if (end - page > 1 &&
 	    reader->view->read(reader->view->context, reader->start, reader->block, VIEW_PAGE)) {
 		reader->size = VIEW_PAGE;
-		reader->failed = false;
+		return true;
 	}
-	return reader->size > 0;
+	forget_page(reader, page);
+	return false;
 }
 
 const void *block_reader_get(struct block_reader *reader, uint64_t address, uint64_t size)

@@ -10,9 +10,9 @@
 
 struct block_reader {
 	const struct memory_view *view;
-	const struct page_range *pages;
+	struct page_range *pages;
 	bool read_swapped;
-	bool failed;
+	bool gone;	 /* the process: its pages have no states any more */
 	uint64_t blocks; /* read so far */
 	char *block;
 	uint64_t start; /* of what is in it */
@@ -20,9 +20,9 @@ struct block_reader {
 	uint64_t wanted; /* size of the next one: large in a run, small after a leap */
 };
 
-/* pages: those that may be read; borrowed. */
+/* pages: those that may be read; borrowed, and changed where one went away. */
 void block_reader_open(struct block_reader *reader, const struct memory_view *view,
-		       const struct page_range *pages, bool read_swapped);
+		       struct page_range *pages, bool read_swapped);
 void block_reader_close(struct block_reader *reader);
 
 /*

@@ -177,7 +177,7 @@ void heap_sum_make(struct heap_walk *walk, struct heap_sum *sum)
 	struct summing summing = { .walk = walk };
 	guint i;
 
-	*sum = (struct heap_sum){ .left_out = walk->left_out, .failed = walk->failed };
+	*sum = (struct heap_sum){ .left_out = walk->left_out };
 	sum->arenas = g_array_new(FALSE, TRUE, sizeof(struct arena_sum));
 	sum->pins = g_array_new(FALSE, FALSE, sizeof(struct pin));
 	g_array_set_size(sum->arenas, walk->heaps->arenas->len);

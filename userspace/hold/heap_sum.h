@@ -43,7 +43,6 @@ struct heap_sum {
 	uint64_t damages;
 	struct damage damage; /* the first */
 	bool corrupt;	      /* it stayed as it was */
-	bool failed;
 };
 
 /* Of a walk that has run; its lists are resolved by this. */

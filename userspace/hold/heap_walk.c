@@ -260,7 +260,7 @@ static bool agrees(struct walker *walker, uint64_t address)
 /* Damage may be made on purpose: the work is bounded, of all heaps together. */
 static bool may_search(const struct walker *walker)
 {
-	return walker->walk->searched < SEARCH_MAX;
+	return walker->walk->searched < SEARCH_MAX && !walker->reader.gone;
 }
 
 /* After a place where nothing fits: where the next chunk begins. */
@@ -374,7 +374,7 @@ static void walk_heap(struct walker *walker)
 	uint64_t address = out->heap->first;
 
 	add_bytes(walker, &out->overhead, out->heap->start, address);
-	while (address + 16 <= out->heap->end)
+	while (address + 16 <= out->heap->end && !walker->reader.gone)
 		address = step(walker, address);
 	/* No successor says whether the last one is free. */
 	if (walker->last.size)
@@ -396,7 +396,7 @@ static bool read_states(struct heap_walk *walk, struct heap_chunks *chunks)
 	chunks->pages = (struct page_range){ first, count, g_malloc0(count) };
 	if (walk->view->pages(walk->view->context, first, count, chunks->pages.states))
 		return true;
-	walk->failed = true;
+	walk->gone = true;
 	return false;
 }
 
@@ -427,7 +427,7 @@ static void walk_once(struct heap_walk *walk, struct heap_chunks *out)
 	walker.known = find_known(walk->heaps, out->heap);
 	block_reader_open(&walker.reader, walk->view, &out->pages, walk->read_swapped);
 	walk_heap(&walker);
-	walk->failed |= walker.reader.failed;
+	walk->gone |= walker.reader.gone;
 	block_reader_close(&walker.reader);
 	g_array_unref(walker.known);
 	out->kept_end = walk->kept->len;
@@ -450,7 +450,7 @@ static void run_heap(struct heap_walk *walk, guint number)
 		.kept_end = walk->kept->len,
 	};
 	walk_once(walk, out);
-	for (i = 1; i < WALKS_MAX && out->damages; i++) {
+	for (i = 1; i < WALKS_MAX && out->damages && !walk->gone; i++) {
 		last = out->damage;
 		if (same == i - 1 && walk->view->pause)
 			walk->view->pause(walk->view->context);
@@ -475,7 +475,7 @@ void heap_walk_run(struct heap_walk *walk)
 {
 	guint i;
 
-	for (i = 0; i < walk->chunks->len; i++)
+	for (i = 0; i < walk->chunks->len && !walk->gone; i++)
 		run_heap(walk, i);
 }
 

@@ -87,7 +87,7 @@ struct heap_walk {
 	uint64_t left_out; /* entries that were not kept */
 	uint64_t searched; /* headers looked at to find where chunks begin */
 	bool read_swapped; /* read pages that are swapped out, which brings them back */
-	bool failed;	   /* a read: the process may be gone */
+	bool gone;	   /* the process: what was found is nothing */
 };
 
 void heap_walk_init(struct heap_walk *walk, const struct memory_view *view,

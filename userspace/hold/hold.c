@@ -131,6 +131,11 @@ static const char *read_heaps(const struct process_view *view, struct maps *maps
 	if (!unknown) {
 		heap_walk_init(&walk, &view->view, &heaps, read_swapped);
 		heap_walk_run(&walk);
+		if (walk.gone) {
+			heap_walk_free(&walk);
+			malloc_heaps_free(&heaps);
+			return "its memory went away: it ended, or became another program";
+		}
 		heap_sum_make(&walk, &process->heaps);
 		mapped_chunks_find(&view->view, maps, &heaps, heaps.numbers.mmaps,
 				   &process->mapped);

@@ -10,14 +10,30 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 import jsonschema
-import libraries
 import pytest
 
-from harness import MEMTOLL, MIB, PAGE, SOURCES, Program, Result, assert_refused, end, memtoll, spawn, tool, wait_until, workload
+import libraries
+from harness import (
+    MEMTOLL,
+    MIB,
+    PAGE,
+    SOURCES,
+    Program,
+    Result,
+    assert_refused,
+    end,
+    finish,
+    memtoll,
+    spawn,
+    tool,
+    wait_until,
+    workload,
+)
 from leftovers import noted
 from swapping import CGROUPS
 
@@ -131,7 +147,7 @@ def test_the_sum_is_the_kernels() -> None:
     with Program(workload("holder"), "arenas") as program:
         found = hold(program.pid)
         told = rollup(program.pid)
-        threads = {int(tid) for tid in os.listdir(f"/proc/{program.pid}/task")}
+        threads = {int(task.name) for task in Path(f"/proc/{program.pid}/task").iterdir()}
     assert found["agree"]
     assert found["sum"]["rss"] == pytest.approx(told["Rss"], rel=0.01)
     assert found["sum"]["pss"] == pytest.approx(told["Pss"], rel=0.01)
@@ -286,7 +302,7 @@ def test_a_program_of_32_bits(tmp_path: Path) -> None:
     except OSError:
         pytest.skip("this kernel runs no programs of 32 bits")
     try:
-        wait_until(lambda: os.readlink(f"/proc/{process.pid}/exe").endswith("narrow"), "the program")
+        wait_until(lambda: Path(f"/proc/{process.pid}/exe").readlink().name == "narrow", "the program")
         assert_refused(memtoll("hold", "-p", str(process.pid)), 3, "32 bits")
     finally:
         end(process)
@@ -311,6 +327,28 @@ def test_targets_that_are_gone() -> None:
     assert_refused(memtoll("hold", "-p", str(process.pid)), 1, f"no process with pid {process.pid}")
 
 
+def test_targets_that_end_meanwhile() -> None:
+    """At any moment of it: all of an answer or none, and one line that says so."""
+    for turn in range(12):
+        with Program(workload("holder"), "pages", "32") as program:
+            looking = spawn([MEMTOLL, "hold", "--json", "-p", str(program.pid)])
+            # Each a little later in what it does: by what it has read, not by time.
+            wait_until(lambda: read_calls(looking.pid) >= 4 * turn or looking.poll() is not None, "reads", every=0.0001)
+            program.process.kill()
+            result = finish(looking)
+        if result.status == 1:
+            assert_refused(result, 1, str(program.pid))
+        else:
+            assert result.status in (0, 4), result
+            assert json.loads(result.stdout)["processes"]
+
+
+def read_calls(pid: int) -> int:
+    with suppress(OSError):
+        return int(re.findall(r"^syscr: (\d+)", Path(f"/proc/{pid}/io").read_text(), re.M)[0])
+    return 1 << 30
+
+
 def test_a_closed_reader() -> None:
     with Program(workload("holder"), "mapped", "4") as program:
         done = subprocess.run(
@@ -318,4 +356,3 @@ def test_a_closed_reader() -> None:
             capture_output=True, text=True, timeout=100, check=False,
         )  # fmt: skip
     assert_refused(Result(done.returncode, done.stdout, done.stderr), 1, "write")
-
