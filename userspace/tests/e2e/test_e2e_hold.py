@@ -5,6 +5,7 @@ own sums; and on targets that are damaged, of another kind, or gone.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -333,7 +334,8 @@ def test_targets_that_end_meanwhile() -> None:
         with Program(workload("holder"), "pages", "32") as program:
             looking = spawn([MEMTOLL, "hold", "--json", "-p", str(program.pid)])
             # Each a little later in what it does: by what it has read, not by time.
-            wait_until(lambda: read_calls(looking.pid) >= 4 * turn or looking.poll() is not None, "reads", every=0.0001)
+            reads = functools.partial(has_read, looking, 4 * turn)
+            wait_until(reads, "reads", every=0.0001)
             program.process.kill()
             result = finish(looking)
         if result.status == 1:
@@ -343,10 +345,12 @@ def test_targets_that_end_meanwhile() -> None:
             assert json.loads(result.stdout)["processes"]
 
 
-def read_calls(pid: int) -> int:
+def has_read(process: subprocess.Popen[str], calls: int) -> bool:
+    """Whether it has made so many calls that read, or has ended."""
     with suppress(OSError):
-        return int(re.findall(r"^syscr: (\d+)", Path(f"/proc/{pid}/io").read_text(), re.M)[0])
-    return 1 << 30
+        (made,) = re.findall(r"^syscr: (\d+)", Path(f"/proc/{process.pid}/io").read_text(), re.M)
+        return int(made) >= calls or process.poll() is not None
+    return True
 
 
 def test_a_closed_reader() -> None:
