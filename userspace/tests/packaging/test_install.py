@@ -80,7 +80,7 @@ def test_the_debian_package_is_built_with_what_deps_installs() -> None:
     control = (ROOT / "packaging/debian/control").read_text().partition("Build-Depends:")[2].partition("\n\n")[0]
     named = set(re.findall(r"^ *([a-z0-9.+-]+)", control, re.M))
     # What every build has.
-    assert wanted - {"make", "gcc", "binutils", "libc6-dev"} <= named
+    assert wanted - {"make", "gcc", "g++", "binutils", "libc6-dev"} <= named
 
 
 def test_the_version_is_one() -> None:
