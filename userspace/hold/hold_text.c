@@ -91,36 +91,46 @@ static void print_kind(FILE *out, const char *name, uint64_t count, const struct
 		cell(swapped, bytes->swapped));
 }
 
+/* Of those that are not shown yet; their number: all are. */
+static guint most_free(const GArray *arenas, const bool *shown)
+{
+	uint64_t most = 0;
+	guint i, found = arenas->len;
+
+	for (i = 0; i < arenas->len; i++) {
+		const uint64_t bytes =
+			arena_free(&g_array_index(arenas, struct arena_sum, i)).resident;
+
+		if (shown[i] || (found < arenas->len && bytes <= most))
+			continue;
+		most = bytes;
+		found = i;
+	}
+	return found;
+}
+
 static void print_arenas(FILE *out, const struct hold_process *process)
 {
 	g_autofree bool *shown = g_new0(bool, process->heaps.arenas->len);
 	unsigned int row;
-	guint i;
 
 	if (process->heaps.arenas->len < 2)
 		return;
 	fprintf(out, "\n  %-*s %12s %10s %10s %10s\n", NAME_WIDTH - 2, "arenas with most free",
 		"threads", "live", "free", "come back");
-	for (row = 0; row < MIN(ROWS, process->heaps.arenas->len); row++) {
-		const struct arena_sum *best = NULL;
+	for (row = 0; row < ROWS; row++) {
+		const guint at = most_free(process->heaps.arenas, shown);
+		const struct arena_sum *arena;
 		char name[32], live[CELL], kept[CELL], trim[CELL];
-		guint at = 0;
 
-		for (i = 0; i < process->heaps.arenas->len; i++) {
-			const struct arena_sum *arena =
-				&g_array_index(process->heaps.arenas, struct arena_sum, i);
-
-			if (!shown[i] &&
-			    (!best || arena_free(arena).resident > arena_free(best).resident)) {
-				best = arena;
-				at = i;
-			}
-		}
+		if (at == process->heaps.arenas->len)
+			break;
+		arena = &g_array_index(process->heaps.arenas, struct arena_sum, at);
 		shown[at] = true;
 		g_snprintf(name, sizeof(name), at ? "%u, of threads" : "main", at);
 		fprintf(out, "  %-*s %12" PRIu64 " %10s %10s %10s\n", NAME_WIDTH - 2, name,
-			best->threads, cell(live, best->bytes[CHUNK_LIVE].resident),
-			cell(kept, arena_free(best).resident), cell(trim, best->trim.resident));
+			arena->threads, cell(live, arena->bytes[CHUNK_LIVE].resident),
+			cell(kept, arena_free(arena).resident), cell(trim, arena->trim.resident));
 	}
 }
 
