@@ -74,10 +74,11 @@ CREATE VIEW stack_site AS
 WITH
 line AS (
 	SELECT stack_id, function, file, line, said, name, usable,
-		name || ' ' || SUBSTR(module, 1 + LENGTH(RTRIM(module, REPLACE(module, '/', ''))))
-			AS known_as,
+		SUBSTR(name, 1, 1024) || ' ' || SUBSTR(module, 1 + LENGTH(RTRIM(module,
+			REPLACE(module, '/', '')))) AS known_as,
 		ROW_NUMBER() OVER (PARTITION BY stack_id ORDER BY usable, depth) AS number
-	FROM stack_line
+	FROM (SELECT stack_id, function, file, line, said, name, usable, depth,
+		SUBSTR(module, -256) AS module FROM stack_line)
 )
 SELECT a.stack_id, a.said AS place, a.name AS function, a.file, a.line,
 	CASE WHEN b.name <> a.name THEN b.said ELSE c.said END AS caller,
