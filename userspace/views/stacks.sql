@@ -5,11 +5,11 @@
 
 -- Views that stay views where the others are made tables (report.c, analysis/memtoll/views.py):
 -- they are looked up by stack, which the tables below them can do by their keys, take an argument,
--- or have a row for each row of a fact table.
+-- have a row for each row of a fact table, or no report asks for them (counts.sql).
 CREATE VIEW kept_view AS
 SELECT column1 AS name
 FROM (VALUES ('kept_view'), ('stack_line'), ('stack_place'), ('stack_shown'), ('frames_json'),
-	('square_root'), ('map_net'));
+	('square_root'), ('map_net'), ('exact_count'), ('count_doubt'), ('stack_site'));
 
 -- ... and the columns that tables are looked up by: each gets an index.
 CREATE VIEW indexed_view AS
