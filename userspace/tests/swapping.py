@@ -80,8 +80,11 @@ def set_limit(cgroup: Path, limit: int) -> bool:
     return True
 
 
-def make_cgroup(stack: ExitStack, limit: int = LIMIT) -> Path:
-    """A memory cgroup with a limit, version 1 or 2, whichever the machine mounts."""
+def make_cgroup(stack: ExitStack, limit: int = LIMIT, swap: bool = False) -> Path:
+    """A memory cgroup with a limit, version 1 or 2, whichever the machine mounts.
+
+    Without swap it has none of another test's either: what is over the limit are then files.
+    """
     name = f"memtoll-test-{os.getpid()}"
     if (CGROUPS / "memory").is_dir():
         cgroup = CGROUPS / "memory" / name
@@ -91,6 +94,10 @@ def make_cgroup(stack: ExitStack, limit: int = LIMIT) -> Path:
     stack.enter_context(noted("cgroup", cgroup))
     cgroup.mkdir()
     assert set_limit(cgroup, limit)
+    if not swap:
+        for control in ("memory.swappiness", "memory.swap.max"):
+            if (cgroup / control).exists():
+                (cgroup / control).write_text("0")
     return cgroup
 
 
@@ -113,7 +120,7 @@ def memory_with_swap(kind: str = "file", limit: int = LIMIT, size: int = SWAP_BY
     """A cgroup whose processes have so much memory, and swap of that kind."""
     with ExitStack() as stack:
         swap_area(stack, kind, size)
-        cgroup = make_cgroup(stack, limit)
+        cgroup = make_cgroup(stack, limit, swap=True)
         try:
             yield cgroup
         except Exception as error:
