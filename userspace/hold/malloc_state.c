@@ -14,6 +14,8 @@
 #define CANDIDATES 16
 #define TRIES_MAX 4096
 #define STEPS_MAX (4 * ARENAS_MAX) /* along rings, of all candidates */
+#define LOOKS_MAX 3
+#define SWAPPED_MOST 64 /* pages of a mapping that are brought back: glibc's data has some ten */
 
 /*
  * From the struct's start to its bins: mutex, flags, have_fastchunks (2.27), ten fastbins (until
@@ -90,18 +92,44 @@ static bool has_head(const struct memory_view *view, struct place *place, unsign
 	return false;
 }
 
+/*
+ * Memory, zeros where there is none: reading what was never touched would map it. swapped: what is
+ * swapped out is read, too, where it is little.
+ */
+static uint64_t *read_there(const struct memory_view *view, uint64_t start, uint64_t size,
+			    bool swapped)
+{
+	uint64_t count = size / VIEW_PAGE, out = 0, at, end;
+	g_autofree uint8_t *states = g_malloc0(count);
+	char *bytes = g_malloc0(size);
+
+	if (!view->pages(view->context, start, count, states))
+		return (uint64_t *)bytes;
+	for (at = 0; at < count; at++)
+		out += states[at] == PAGE_SWAPPED;
+	swapped &= out <= SWAPPED_MOST;
+	for (at = 0; at < count; at = MAX(end, at + 1)) {
+		for (end = at; end < count && end - at < BLOCK / VIEW_PAGE; end++)
+			if (states[end] != PAGE_RESIDENT &&
+			    !(swapped && states[end] == PAGE_SWAPPED))
+				break;
+		/* Nothing is written where it fails. */
+		if (end > at)
+			view->read(view->context, start + at * VIEW_PAGE, bytes + at * VIEW_PAGE,
+				   (end - at) * VIEW_PAGE);
+	}
+	return (uint64_t *)bytes;
+}
+
 /* Places in one mapping's memory. Number found so far. */
 static size_t look_through(const struct memory_view *view, const struct maps *maps,
-			   const struct mapping *mapping, struct place *places, size_t count)
+			   const struct mapping *mapping, bool swapped, struct place *places,
+			   size_t count)
 {
 	uint64_t size = MIN(mapping->end - mapping->start, DATA_BYTES), at;
 	unsigned int tries = 0;
-	g_autofree uint64_t *words = g_malloc0(size);
+	g_autofree uint64_t *words = read_there(view, mapping->start, size, swapped);
 
-	for (at = 0; at < size; at += BLOCK)
-		if (!view->read(view->context, mapping->start + at, (char *)words + at,
-				MIN(BLOCK, size - at)))
-			memset((char *)words + at, 0, MIN(BLOCK, size - at));
 	for (at = 0; at + BIN_WORDS + TAIL_WORDS <= size / 8 && count < CANDIDATES; at++) {
 		/* Most words are no pointers: the first pair decides. */
 		if (words[at] < VIEW_PAGE || words[at] % 8 ||
@@ -279,31 +307,48 @@ static void read_arenas(const struct memory_view *view, const struct maps *maps,
 	g_hash_table_destroy(seen);
 }
 
+/* NULL: main_arena is found; else why it is not known. */
+static const char *find_main(const struct memory_view *view, const struct maps *maps,
+			     const struct mapping *const *data, size_t data_count, bool swapped,
+			     struct place *places, const struct place **only)
+{
+	unsigned int steps = 0;
+	size_t count = 0, i;
+
+	*only = NULL;
+	for (i = 0; i < data_count; i++)
+		count = look_through(view, maps, data[i], swapped, places, count);
+	for (i = 0; i < count; i++) {
+		if (!has_head(view, &places[i], &steps))
+			continue;
+		if (*only)
+			return "two places in its data look like glibc's main arena";
+		*only = &places[i];
+	}
+	return *only ? NULL :
+		       "no place in its data looks like glibc's main arena; a program that never "
+		       "called malloc has none";
+}
+
 const char *malloc_heaps_find(const struct memory_view *view, const struct maps *maps,
 			      const struct mapping *const *data, size_t data_count, uint64_t par,
 			      unsigned int version, struct malloc_heaps *found)
 {
 	g_autofree struct place *places = g_new0(struct place, CANDIDATES);
-	const struct place *only = NULL;
-	unsigned int steps = 0;
-	size_t count = 0, i;
+	const char *unknown = "";
+	const struct place *only;
+	unsigned int i;
 
 	*found = (struct malloc_heaps){ .version = version };
 	found->arenas = g_array_new(FALSE, TRUE, sizeof(struct malloc_arena));
 	found->heaps = g_array_new(FALSE, TRUE, sizeof(struct malloc_heap));
 	malloc_numbers_read(view, par, version, &found->numbers);
-	for (i = 0; i < data_count; i++)
-		count = look_through(view, maps, data[i], places, count);
-	for (i = 0; i < count; i++) {
-		if (!has_head(view, &places[i], &steps))
-			continue;
-		if (only)
-			return "two places in its data look like glibc's main arena";
-		only = &places[i];
-	}
-	if (!only)
-		return "no place in its data looks like glibc's main arena; a program that never "
-		       "called malloc has none";
+	/* A bin that is changing just then looks like none: again; at last what is swapped out. */
+	for (i = 0; i < LOOKS_MAX && unknown; i++)
+		unknown =
+			find_main(view, maps, data, data_count, i == LOOKS_MAX - 1, places, &only);
+	if (unknown)
+		return unknown;
 	read_arenas(view, maps, only, found);
 	found->mangled = !version || version >= 232;
 	return NULL;
