@@ -48,6 +48,7 @@ struct walker {
 	struct header last;   /* the chunk whose successor comes next; size 0: none */
 	uint32_t live_before; /* the size of the chunk before that, if it is live */
 	unsigned int again;
+	unsigned int fences; /* fenceposts in a row, the last chunk being one */
 };
 
 static gint by_address(gconstpointer a, gconstpointer b)
@@ -215,6 +216,7 @@ static void pass_over(struct walker *walker, uint64_t start, uint64_t end, bool 
 	add_bytes(walker, hidden ? &walker->out->hidden : &walker->out->unread, start, end);
 	walker->last.size = 0;
 	walker->live_before = 0;
+	walker->fences = 0;
 }
 
 static uint64_t next_known(const struct walker *walker, uint64_t address)
@@ -303,6 +305,15 @@ static void note_damage(const struct walker *walker, uint64_t address)
 		   sizeof(damage->before_word));
 }
 
+/*
+ * The main heap goes on behind what others took by sbrk(2) meanwhile, which may be anything: there
+ * are two fenceposts before it.
+ */
+static bool is_foreign(const struct walker *walker)
+{
+	return walker->main && walker->fences >= 2;
+}
+
 /* What lies at address fits nothing. From where to go on. */
 static uint64_t on_damage(struct walker *walker, uint64_t address)
 {
@@ -314,11 +325,14 @@ static uint64_t on_damage(struct walker *walker, uint64_t address)
 	if (walker->again++ < AGAIN_MAX) {
 		out->read_again++;
 		start = walker->last.size ? walker->last.address : address;
+		walker->fences -= walker->last.size == FENCE;
 		walker->last.size = 0;
 		return start;
 	}
 	walker->again = 0;
-	if (!out->damages++)
+	if (is_foreign(walker))
+		take_last(walker, true);
+	else if (!out->damages++)
 		note_damage(walker, address);
 	start = walker->last.size ? walker->last.address : address;
 	next = out->damages < DAMAGES_MAX ? find_beginning(walker, address) : out->heap->end;
@@ -364,6 +378,7 @@ static uint64_t step(struct walker *walker, uint64_t address)
 	header.word = word ? *word : 0;
 	if (header.size == 0x250 || header.size == 0x290 || header.size == 0x300)
 		keep_cache(walker, &header);
+	walker->fences = header.size == FENCE ? walker->fences + 1 : 0;
 	walker->last = header;
 	return address + header.size;
 }

@@ -361,6 +361,42 @@ static void test_damage(void **state)
 	image_free(&image);
 }
 
+/* What others took by sbrk(2) lies between two fenceposts and the next chunk: no damage. */
+static void test_foreign(void **state)
+{
+	struct heap_image image;
+	struct looked looked;
+	uint64_t at = IMAGE_HEAP, foreign, i;
+
+	(void)state;
+	image_init(&image, HEAD_236, true, SIZE);
+	at = put_chunk(&image, at, 0x100, true);
+	at = put_chunk(&image, at, 0x200, false);
+	at = put_chunk(&image, at, 16, true);
+	foreign = put_chunk(&image, at, 16, true);
+	at = foreign + 2 * VIEW_PAGE;
+	for (i = foreign; i < at; i += 8)
+		put_word(&image, i, 0x4141414141414141);
+	for (i = 0; i < 40; i++)
+		at = put_chunk(&image, at, 0x100, true);
+	put_top(&image, IMAGE_ARENA, at, END);
+	look(&image, 236, &looked);
+	assert_int_equal(looked.sum.damages, 0);
+	assert_false(looked.sum.corrupt);
+	assert_int_equal(looked.sum.all.unread.bytes, 2 * VIEW_PAGE);
+	assert_int_equal(looked.sum.all.overhead.bytes, 32);
+	assert_kind(&looked, CHUNK_LIVE, 41, 41 * 0x100);
+	assert_int_equal(all_bytes(&looked.sum.all), SIZE);
+	forget(&looked);
+	/* One fencepost says nothing: behind it is damage. */
+	put_word(&image, foreign - 8, 0x4141414141414141);
+	look(&image, 236, &looked);
+	assert_int_equal(looked.sum.damages, 1);
+	assert_true(looked.sum.corrupt);
+	forget(&looked);
+	image_free(&image);
+}
+
 #define REPAIRED (IMAGE_HEAP + 0x100)
 
 static void repair(void *context)
@@ -535,6 +571,7 @@ int main(void)
 		cmocka_unit_test(test_garbage),	  cmocka_unit_test(test_swapped),
 		cmocka_unit_test(test_states),	  cmocka_unit_test(test_not_found),
 		cmocka_unit_test(test_any),	  cmocka_unit_test(test_changing),
+		cmocka_unit_test(test_foreign),
 	};
 
 	alarm(100); /* a hang is a failure */
