@@ -38,7 +38,8 @@ struct heap_sum {
 	struct arena_sum all;
 	GArray *pins; /* of struct pin, most bytes first */
 	struct cached_chunks cached;
-	uint64_t left_out; /* free chunks that were too many for the forecast, which is too low */
+	uint64_t
+		left_out; /* chunks that were too many to keep: more may be free, and trim be too low */
 	uint64_t read_again;
 	uint64_t damages;
 	struct damage damage; /* the first */

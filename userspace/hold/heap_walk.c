@@ -14,6 +14,8 @@
 #define AGREE_LEAST 32 /* chunks in a row, to find where one begins */
 #define WALKS_MAX 3
 #define DAMAGES_MAX 4096      /* of a heap; the rest is not read */
+#define ALL_DAMAGES_MAX 65536 /* of all heaps, walks of them again included */
+#define PAUSES_MAX 256	      /* of all heaps; none is called corrupt then */
 #define SEARCH_MAX (8U << 20) /* headers that are looked at to find beginnings; of all heaps */
 #define SEARCH_BLOCK 256      /* what a block costs, in headers */
 #define LINKS_MAX (CHUNKS_KEPT_MAX / 2)
@@ -138,10 +140,12 @@ static void keep(const struct walker *walker, const struct header *header, enum 
 		.before = walker->live_before,
 	};
 
-	if (walk->kept->len < (kind == CHUNK_LIVE ? LINKS_MAX : CHUNKS_KEPT_MAX))
+	if (walk->kept->len < (kind == CHUNK_LIVE ? LINKS_MAX : CHUNKS_KEPT_MAX)) {
 		g_array_append_val(walk->kept, kept);
-	else
-		walk->left_out++;
+		return;
+	}
+	walker->out->left_out++;
+	walk->left_out++;
 }
 
 /* Whether a live chunk's first word may be the link of a list: nothing, or a chunk of some heap. */
@@ -334,8 +338,11 @@ static uint64_t on_damage(struct walker *walker, uint64_t address)
 		take_last(walker, true);
 	else if (!out->damages++)
 		note_damage(walker, address);
+	walker->walk->damages++;
 	start = walker->last.size ? walker->last.address : address;
-	next = out->damages < DAMAGES_MAX ? find_beginning(walker, address) : out->heap->end;
+	next = out->damages < DAMAGES_MAX && walker->walk->damages < ALL_DAMAGES_MAX ?
+		       find_beginning(walker, address) :
+		       out->heap->end;
 	pass_over(walker, start, next, false);
 	return next;
 }
@@ -424,6 +431,8 @@ static void forget_heap(struct heap_walk *walk, struct heap_chunks *out)
 		       heap->start)
 		g_array_set_size(walk->caches, walk->caches->len - 1);
 	g_array_set_size(walk->kept, out->kept_first);
+	walk->left_out -= out->left_out;
+	walk->pages -= out->pages.count;
 	g_free(out->pages.states);
 	*out = (struct heap_chunks){ .heap = out->heap,
 				     .kept_first = out->kept_first,
@@ -467,13 +476,15 @@ static void run_heap(struct heap_walk *walk, guint number)
 	walk_once(walk, out);
 	for (i = 1; i < WALKS_MAX && out->damages && !walk->gone; i++) {
 		last = out->damage;
-		if (same == i - 1 && walk->view->pause)
+		if (same == i - 1 && walk->view->pause && walk->pauses < PAUSES_MAX) {
+			walk->pauses++;
 			walk->view->pause(walk->view->context);
+		}
 		forget_heap(walk, out);
 		walk_once(walk, out);
 		same += out->damages && !memcmp(&out->damage, &last, sizeof(last));
 	}
-	out->corrupt = same == WALKS_MAX - 1;
+	out->corrupt = same == WALKS_MAX - 1 && walk->pauses < PAUSES_MAX;
 }
 
 void heap_walk_init(struct heap_walk *walk, const struct memory_view *view,

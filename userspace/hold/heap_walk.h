@@ -70,6 +70,7 @@ struct heap_chunks {
 	struct page_bytes unread;    /* by damage, or as it was changing */
 	struct page_bytes hidden;    /* by headers in pages that are swapped out */
 	size_t kept_first, kept_end; /* into heap_walk.kept */
+	uint64_t left_out;	     /* entries that were not kept */
 	uint64_t end_of_live;	     /* of the last live chunk */
 	unsigned int read_again;
 	unsigned int damages; /* places whose size fits nothing, read twice */
@@ -86,6 +87,8 @@ struct heap_walk {
 	uint64_t pages;	   /* so far */
 	uint64_t left_out; /* entries that were not kept */
 	uint64_t searched; /* headers looked at to find where chunks begin */
+	uint64_t damages;  /* of all walks */
+	uint64_t pauses;   /* before walks again */
 	bool read_swapped; /* read pages that are swapped out, which brings them back */
 	bool gone;	   /* the process: what was found is nothing */
 };

@@ -186,8 +186,8 @@ static void print_doubts(FILE *out, const struct hold_process *process)
 	if (heaps->left_out)
 		fprintf(out,
 			"  %" PRIu64
-			" free chunks were too many to keep: what would come back is at "
-			"least that.\n",
+			" blocks were too many to look at again: more may be free, and come "
+			"back.\n",
 			heaps->left_out);
 	if (process->numbers.mmaps >= 0 &&
 	    process->mapped.count != (uint64_t)process->numbers.mmaps)
