@@ -23,12 +23,11 @@ const char *hold_part_name(enum hold_part part)
 	return names[part];
 }
 
-/* What of the heaps is resident, by part. */
-static void split_heaps(const struct hold_process *process, uint64_t parts[HOLD_PARTS],
-			struct hold_sum *sum)
+/* What of the heaps is resident, by part. What is free in threads' arenas. */
+static uint64_t split_heaps(const struct hold_process *process, uint64_t parts[HOLD_PARTS])
 {
 	const struct arena_sum *all = &process->heaps.all;
-	uint64_t kept;
+	uint64_t arenas_free = 0, kept;
 	guint i;
 
 	for (i = 1; i < process->heaps.arenas->len; i++) {
@@ -36,7 +35,7 @@ static void split_heaps(const struct hold_process *process, uint64_t parts[HOLD_
 			&g_array_index(process->heaps.arenas, struct arena_sum, i);
 
 		parts[PART_TOPS] += arena->bytes[CHUNK_TOP].resident;
-		sum->arenas_free += arena_free(arena).resident;
+		arenas_free += arena_free(arena).resident;
 	}
 	parts[PART_LIVE] = all->bytes[CHUNK_LIVE].resident + all->overhead.resident +
 			   process->mapped.bytes.resident;
@@ -45,25 +44,31 @@ static void split_heaps(const struct hold_process *process, uint64_t parts[HOLD_
 	parts[PART_UNREAD] = all->unread.resident + all->hidden.resident;
 	kept = arena_free(all).resident - parts[PART_CACHED];
 	parts[PART_PINNED] = kept - MIN(kept, parts[PART_TRIM] + parts[PART_TOPS]);
+	return arenas_free;
 }
 
 static void add_heaps(struct hold_sum *sum, const struct hold_process *process, bool shared)
 {
 	const struct resident_sum *malloc = &process->residents.sums[RESIDENT_MALLOC];
-	uint64_t parts[HOLD_PARTS] = { 0 }, whole = 0;
+	uint64_t parts[HOLD_PARTS] = { 0 }, whole = 0, trim_top, arenas_free;
 	double scale = 1;
 	unsigned int i;
 
-	split_heaps(process, parts, sum);
+	arenas_free = split_heaps(process, parts);
 	for (i = 0; i < HOLD_PARTS; i++)
 		whole += parts[i];
+	/* Pages that were only read count in no sum of the kernel's; who reads has the block. */
+	if (whole > malloc->rss)
+		parts[PART_LIVE] -= MIN(parts[PART_LIVE], whole - malloc->rss);
 	if (shared && malloc->rss)
 		scale = (double)malloc->pss / (double)malloc->rss;
 	for (i = 0; i < HOLD_PARTS; i++)
 		sum->parts[i] += (uint64_t)((double)parts[i] * scale);
 	sum->arenas += process->heaps.arenas->len;
-	if (process->heaps.all.trim_top.resident > sum->trim_top) {
-		sum->trim_top = process->heaps.all.trim_top.resident;
+	sum->arenas_free += (uint64_t)((double)arenas_free * scale);
+	trim_top = (uint64_t)((double)process->heaps.all.trim_top.resident * scale);
+	if (trim_top > sum->trim_top) {
+		sum->trim_top = trim_top;
 		sum->trim_threshold = process->numbers.trim_threshold;
 	}
 }
@@ -89,9 +94,9 @@ static void note_names(struct hold_sum *sum, const struct hold_process *process)
 	if (process->has_heaps && process->heaps.pins->len) {
 		const struct pin *pin = &g_array_index(process->heaps.pins, struct pin, 0);
 
-		if (pin->bytes > sum->pin_chunks * VIEW_PAGE || !sum->pin_size) {
+		if (pin->bytes > sum->pin_bytes) {
 			sum->pin_size = pin->size;
-			sum->pin_chunks = pin->chunks;
+			sum->pin_bytes = pin->bytes;
 		}
 	}
 }
@@ -242,10 +247,14 @@ GArray *hold_advise(const struct hold_sum *sum)
 		advise(list, "trim-threshold", sum->trim_top,
 		       g_strdup_printf(
 			       "The end of the main heap is kept up to trim_threshold, now %s: a "
-			       "smaller MALLOC_TRIM_THRESHOLD_ gives it back at every free.",
+			       "smaller MALLOC_TRIM_THRESHOLD_ gives it back when it is free, and "
+			       "faults it in again when it is not. It also keeps mmap_threshold as it "
+			       "is at the start: set MALLOC_MMAP_THRESHOLD_ with it, or large blocks "
+			       "are mapped anew each time.",
 			       bytes));
 	}
-	if (sum->arenas > sum->processes && matters(sum, sum->arenas_free, CACHED_SHARE))
+	/* With two, nothing would change. */
+	if (sum->arenas > 2 * sum->processes && matters(sum, sum->arenas_free, CACHED_SHARE))
 		advise(list, "arena-max", sum->arenas_free,
 		       g_strdup_printf(
 			       "%" PRIu64 " arenas each keep free memory of their own: with "

@@ -20,8 +20,30 @@
 #define BLOCKS 500
 #define SIZE 100000
 
-/* A child with so many blocks more than we have; it writes a byte when it has them. */
-static pid_t start_child(int *ready)
+static void write_blocks(void)
+{
+	char *block;
+	int i;
+
+	for (i = 0; i < BLOCKS; i++) {
+		block = malloc(SIZE);
+		memset(block, 1, SIZE);
+	}
+}
+
+/* Memory that was never written, and is there all the same: of the page of zeros. */
+static void read_zeros(void)
+{
+	const volatile char *block = calloc(BLOCKS, SIZE);
+	size_t at;
+
+	for (at = 0; at < BLOCKS * (size_t)SIZE; at += 4096)
+		if (block[at])
+			_exit(1);
+}
+
+/* A child that does so; it writes a byte when it has. */
+static pid_t start_child(void (*what)(void), int *ready)
 {
 	int ends[2];
 	pid_t child;
@@ -30,14 +52,8 @@ static pid_t start_child(int *ready)
 	assert_int_equal(pipe(ends), 0);
 	child = fork();
 	if (!child) {
-		char *block;
-		int i;
-
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		for (i = 0; i < BLOCKS; i++) {
-			block = malloc(SIZE);
-			memset(block, 1, SIZE);
-		}
+		what();
 		if (write(ends[1], "x", 1) != 1)
 			_exit(1);
 		for (;;)
@@ -63,7 +79,7 @@ static void test_a_child(void **state)
 #ifdef __SANITIZE_ADDRESS__
 	skip(); /* its malloc is another */
 #endif
-	child = start_child(&ready);
+	child = start_child(write_blocks, &ready);
 	assert_int_equal(hold_read(child, false, &process), 0);
 	assert_true(process.has_heaps);
 	assert_true(process.heaps.all.bytes[CHUNK_LIVE].bytes + process.mapped.bytes.bytes >=
@@ -81,6 +97,33 @@ static void test_a_child(void **state)
 	/* Nobody has that number any more. */
 	assert_int_equal(hold_read(child, false, &process), -ESRCH);
 	hold_free(&process);
+}
+
+/* What is not resident to the kernel is no part of what is. */
+static void test_zeros(void **state)
+{
+	struct hold_process process;
+	struct hold_sum sum = { 0 };
+	uint64_t parts = 0;
+	pid_t child;
+	int ready;
+	size_t i;
+
+	(void)state;
+#ifdef __SANITIZE_ADDRESS__
+	skip(); /* its malloc is another */
+#endif
+	child = start_child(read_zeros, &ready);
+	assert_int_equal(hold_read(child, false, &process), 0);
+	assert_true(process.mapped.bytes.resident >= BLOCKS * (uint64_t)SIZE / 2);
+	hold_sum_add(&sum, &process, false);
+	for (i = 0; i < HOLD_PARTS; i++)
+		parts += sum.parts[i];
+	assert_in_range(parts, sum.rss - sum.rss / 50, sum.rss + sum.rss / 50);
+	hold_free(&process);
+	kill(child, SIGKILL);
+	close(ready);
+	assert_int_equal(waitpid(child, NULL, 0), child);
 }
 
 static void test_a_zombie(void **state)
@@ -102,6 +145,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_child),
+		cmocka_unit_test(test_zeros),
 		cmocka_unit_test(test_a_zombie),
 	};
 
