@@ -109,6 +109,19 @@ static GArray *owned_ranges(const struct heap_walk *walk, const struct mapped_ch
 	return owned;
 }
 
+/* Whether its malloc has a heap, which was not found. */
+static bool has_heap(const struct maps *maps, uint64_t par, const struct malloc_numbers *numbers)
+{
+	size_t i;
+
+	if (par)
+		return numbers->sbrk_base != 0;
+	for (i = 0; i < maps->count; i++)
+		if (!strcmp(maps->entries[i].path, "[heap]"))
+			return true;
+	return false;
+}
+
 /* The inside of a glibc. NULL, or why it is not known. */
 static const char *read_heaps(const struct process_view *view, struct maps *maps,
 			      const struct allocator_module *module, bool read_swapped,
@@ -144,6 +157,8 @@ static const char *read_heaps(const struct process_view *view, struct maps *maps
 		process->lost_heaps = heaps.lost_heaps;
 		process->has_heaps = true;
 		heap_walk_free(&walk);
+	} else if (has_heap(maps, par, &heaps.numbers)) {
+		process->lost_heaps = 1;
 	}
 	malloc_heaps_free(&heaps);
 	return unknown;
@@ -155,8 +170,10 @@ static void read_allocators(const struct process_view *view, struct maps *maps, 
 	struct allocator_module *modules = NULL;
 	size_t count = 0, i;
 
-	if (allocator_modules_find(process->pid, maps, &modules, &count))
+	if (allocator_modules_find(process->pid, maps, &modules, &count)) {
+		process->lost_heaps = has_heap(maps, 0, NULL);
 		return;
+	}
 	for (i = 0; i < count; i++) {
 		struct hold_allocator allocator = { .kind = modules[i].kind,
 						    .path = g_strdup(modules[i].path) };
@@ -174,6 +191,17 @@ static void read_allocators(const struct process_view *view, struct maps *maps, 
 	allocator_modules_free(modules, count);
 }
 
+static bool has_go(const struct hold_process *process)
+{
+	guint i;
+
+	for (i = 0; i < process->allocators->len; i++)
+		if (g_array_index(process->allocators, struct hold_allocator, i).kind ==
+		    ALLOCATOR_GO)
+			return true;
+	return false;
+}
+
 static void clear_allocator(gpointer data)
 {
 	g_free(((struct hold_allocator *)data)->path);
@@ -186,6 +214,7 @@ static int read_process(struct hold_process *process, const struct process_view 
 	struct proc_stat before, after;
 	struct maps maps = { 0 };
 	uint64_t start = now_ns();
+	uint8_t state;
 	int err = proc_stat_read(process->pid, 0, &before);
 
 	if (!err)
@@ -197,12 +226,16 @@ static int read_process(struct hold_process *process, const struct process_view 
 		if (!owned)
 			owned = g_array_new(FALSE, FALSE, sizeof(struct owned_range));
 		residents_free(&process->residents);
-		err = residents_read(process->pid, owned, &process->residents);
+		err = residents_read(process->pid, owned, has_go(process), &process->residents);
 	}
-	/* What ended, or became another program, meanwhile has figures of two. */
+	/*
+	 * What ended, or became another program, meanwhile has figures of two. The latter keeps its
+	 * start, but not the memory that the pagemap is of.
+	 */
 	if (!err &&
 	    (proc_stat_read(process->pid, 0, &after) || after.start_ticks != before.start_ticks ||
-	     after.state == 'Z' || !process->residents.whole.rss))
+	     after.state == 'Z' || !process->residents.whole.rss ||
+	     !view->view.pages(view->view.context, VIEW_PAGE, 1, &state)))
 		err = -ESRCH;
 	maps_free(&maps);
 	return err == -ENOENT ? -ESRCH : err;

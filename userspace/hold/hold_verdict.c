@@ -73,6 +73,14 @@ static void add_heaps(struct hold_sum *sum, const struct hold_process *process, 
 	}
 }
 
+/* Whether it has memory of which more could be known. */
+static bool is_closed(const struct hold_process *process, const struct hold_allocator *allocator)
+{
+	if (!allocator->unknown || allocator->kind == ALLOCATOR_UNKNOWN)
+		return false;
+	return allocator->kind != ALLOCATOR_GLIBC || (!process->has_heaps && process->lost_heaps);
+}
+
 /* What names the most of its kind. */
 static void note_names(struct hold_sum *sum, const struct hold_process *process)
 {
@@ -87,10 +95,11 @@ static void note_names(struct hold_sum *sum, const struct hold_process *process)
 		const struct hold_allocator *allocator =
 			&g_array_index(process->allocators, struct hold_allocator, i);
 
-		if (allocator->unknown && allocator->kind != ALLOCATOR_UNKNOWN &&
-		    allocator->kind != ALLOCATOR_GLIBC)
+		if (is_closed(process, allocator))
 			sum->other = allocator_kind_name(allocator->kind);
 	}
+	if (!sum->other && process->lost_heaps && !process->has_heaps)
+		sum->other = "an allocator";
 	if (process->has_heaps && process->heaps.pins->len) {
 		const struct pin *pin = &g_array_index(process->heaps.pins, struct pin, 0);
 
@@ -178,9 +187,10 @@ static char *sentence_of(const struct hold_sum *sum, enum hold_part most)
 		return g_strdup("shared memory");
 	case PART_ANONYMOUS:
 		return sum->other ?
-			       g_strdup_printf("anonymous memory that is not glibc's malloc's; the "
-					       "process has %s, whose inside is not read",
-					       sum->other) :
+			       g_strdup_printf(
+				       "anonymous memory of which no more is known: there is "
+				       "%s, whose inside is not read",
+				       sum->other) :
 			       g_strdup("anonymous memory that is not glibc's malloc's: what the "
 					"program maps itself");
 	case PART_SPECIAL:

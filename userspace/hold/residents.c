@@ -167,7 +167,7 @@ static void end_area(struct parser *parser)
 		owned = owned_of(parser);
 		if (owned.bytes)
 			take_owned(parser);
-		else if (take_stack(parser))
+		else if (!parser->residents->heap_stacks && take_stack(parser))
 			area->kind = RESIDENT_STACKS;
 	} else if (area->kind == RESIDENT_STACKS) {
 		take_stack(parser);
@@ -330,6 +330,7 @@ struct residents_job {
 	pid_t pid;
 	int err;
 	GArray *owned;
+	bool heap_stacks;
 	struct residents residents;
 };
 
@@ -426,6 +427,7 @@ static void read_all(void *data)
 			return;
 		residents_free(&job->residents);
 		residents_init(&job->residents);
+		job->residents.heap_stacks = job->heap_stacks;
 		find_stacks(job->pid, &job->residents);
 		residents_parse(smaps, job->owned, &job->residents);
 		job->err = ferror(smaps) ? -ESRCH : 0;
@@ -436,12 +438,13 @@ static void read_all(void *data)
 	}
 }
 
-int residents_read(pid_t pid, const GArray *owned, struct residents *residents)
+int residents_read(pid_t pid, const GArray *owned, bool heap_stacks, struct residents *residents)
 {
 	struct residents_job *job = g_new0(struct residents_job, 1);
 	int err;
 
 	job->pid = pid;
+	job->heap_stacks = heap_stacks;
 	job->owned = g_array_new(FALSE, FALSE, sizeof(struct owned_range));
 	g_array_append_vals(job->owned, owned->data, owned->len);
 	residents_init(&job->residents);

@@ -57,15 +57,17 @@ struct residents {
 	GArray *stacks; /* of struct resident_stack, the same */
 	uint64_t threads;
 	uint64_t page_tables;
+	bool heap_stacks; /* stacks are in a heap, and not told from it */
 	/* What the kernel says of the whole (smaps_rollup). */
 	struct resident_sum whole;
 };
 
 /*
  * owned: what of it is an allocator's, ascending. Sums that differ from the kernel's own by more
- * than one in a hundred are read again, three times at most. 0 or -errno.
+ * than one in a hundred are read again, three times at most. heap_stacks: the runtime has its
+ * stacks on its heap (Go): no stack pointer says that a mapping is a stack. 0 or -errno.
  */
-int residents_read(pid_t pid, const GArray *owned, struct residents *residents);
+int residents_read(pid_t pid, const GArray *owned, bool heap_stacks, struct residents *residents);
 /* One file in smaps' format; for tests. */
 void residents_parse(FILE *smaps, const GArray *owned, struct residents *residents);
 void residents_init(struct residents *residents);

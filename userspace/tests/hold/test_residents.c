@@ -48,6 +48,24 @@ static const char smaps[] =
 	"Rss:                   4 kB\nPss:                   0 kB\n"
 	"VmFlags: rd ex\n";
 
+/* The stack pointer is in the heap of a runtime: that is no stack. */
+static void test_stacks_on_a_heap(void **state)
+{
+	struct resident_stack stack = { .tid = 7, .pointer = 0x7f0001000800 };
+	GArray *owned = no_ranges();
+	struct residents residents;
+
+	(void)state;
+	residents_init(&residents);
+	residents.heap_stacks = true;
+	g_array_append_val(residents.stacks, stack);
+	parse(smaps, owned, &residents);
+	assert_int_equal(residents.sums[RESIDENT_STACKS].rss, 16 * KIB);
+	assert_int_equal(residents.sums[RESIDENT_ANONYMOUS].rss, (1024 + 100 + 12) * KIB);
+	residents_free(&residents);
+	g_array_unref(owned);
+}
+
 static void test_kinds(void **state)
 {
 	struct owned_range range = { .start = 0x55d0c1000000, .end = 0x55d0c1100000 };
@@ -183,9 +201,8 @@ static void test_mapped_chunks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_kinds),
-		cmocka_unit_test(test_many_files),
-		cmocka_unit_test(test_odd_lines),
+		cmocka_unit_test(test_kinds),	      cmocka_unit_test(test_stacks_on_a_heap),
+		cmocka_unit_test(test_many_files),    cmocka_unit_test(test_odd_lines),
 		cmocka_unit_test(test_mapped_chunks),
 	};
 
