@@ -110,7 +110,7 @@ static void free_process(gpointer process)
 
 /* Exit status, after a message. What ends meanwhile does not matter where there are others. */
 static int look_at(const struct hold_options *options, pid_t pid, GPtrArray *processes,
-		   unsigned int *ended)
+		   struct hold_missing *missing)
 {
 	struct hold_process *process = g_new0(struct hold_process, 1);
 	int err = hold_read(pid, options->read_swapped, process);
@@ -120,9 +120,10 @@ static int look_at(const struct hold_options *options, pid_t pid, GPtrArray *pro
 		return STATUS_DONE;
 	}
 	free_process(process);
+	missing->ended += err == -ESRCH;
+	missing->unread += err != -ESRCH;
 	switch (err) {
 	case -ESRCH:
-		(*ended)++;
 		message("process %d ended while it was looked at", pid);
 		return STATUS_FAILED;
 	case -ENOEXEC:
@@ -144,17 +145,18 @@ static int look_at(const struct hold_options *options, pid_t pid, GPtrArray *pro
 }
 
 /* 4: of a part it is not known what it is. */
-static int print(const struct hold_options *options, const GPtrArray *processes, unsigned int ended)
+static int print(const struct hold_options *options, const GPtrArray *processes,
+		 const struct hold_missing *missing)
 {
-	int status = STATUS_DONE;
+	int status = missing->unread ? STATUS_LOSSES : STATUS_DONE;
 	guint i;
 
 	if (options->json)
-		hold_json(stdout, processes, ended);
+		hold_json(stdout, processes, missing);
 	else
 		hold_text(stdout,
 			  options->target.cgroup ? options->target.cgroup : options->target.pids,
-			  processes);
+			  processes, missing);
 	if (fflush(stdout)) {
 		message("cannot write: %s", strerror(errno));
 		return STATUS_FAILED;
@@ -182,20 +184,20 @@ static int hold(struct hold_options *options)
 	g_autoptr(GPtrArray) processes = g_ptr_array_new_with_free_func(free_process);
 	g_autoptr(GArray) pids = g_array_new(FALSE, FALSE, sizeof(pid_t));
 	int status = find_processes(options, pids), failed = STATUS_DONE;
-	unsigned int ended = 0;
+	struct hold_missing missing = { 0 };
 	guint i;
 
 	if (status)
 		return status;
 	for (i = 0; i < pids->len; i++) {
-		status = look_at(options, g_array_index(pids, pid_t, i), processes, &ended);
+		status = look_at(options, g_array_index(pids, pid_t, i), processes, &missing);
 		failed = MAX(failed, status);
 	}
 	if (!processes->len)
 		return failed;
-	status = print(options, processes, ended);
+	status = print(options, processes, &missing);
 	/* Of several, those that could be looked at are printed, and the others were named. */
-	return status ? status : failed && options->target.pids ? failed : STATUS_DONE;
+	return options->target.pids && failed ? failed : status;
 }
 
 int cli_hold(int argc, char **argv)

@@ -35,6 +35,12 @@ struct hold_process {
 	uint64_t walk_ns;
 };
 
+/* Of several processes, those that are in no sum. */
+struct hold_missing {
+	unsigned int ended;  /* before they were looked at */
+	unsigned int unread; /* that are there, and could not be */
+};
+
 /*
  * Look at a process, which goes on meanwhile. 0, or -errno: -ESRCH: it is gone; -ENOEXEC: a program
  * of 32 bits. Freed also after an error.

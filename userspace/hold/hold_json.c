@@ -233,7 +233,7 @@ static void put_process(FILE *out, const struct hold_process *process)
 	fputc('}', out);
 }
 
-void hold_json(FILE *out, const GPtrArray *processes, unsigned int ended)
+void hold_json(FILE *out, const GPtrArray *processes, const struct hold_missing *missing)
 {
 	struct hold_sum all = { 0 };
 	guint i;
@@ -241,9 +241,10 @@ void hold_json(FILE *out, const GPtrArray *processes, unsigned int ended)
 	for (i = 0; i < processes->len; i++)
 		hold_sum_add(&all, g_ptr_array_index(processes, i), true);
 	fprintf(out,
-		"{\"format\":1,\"complete\":%s,\"ended\":%u,\"rss\":%" PRIu64 ",\"pss\":%" PRIu64
-		",\"swap_pss\":%" PRIu64 ",",
-		all.partial ? "false" : "true", ended, all.rss, all.pss, all.swap);
+		"{\"format\":1,\"complete\":%s,\"ended\":%u,\"unread\":%u,\"rss\":%" PRIu64
+		",\"pss\":%" PRIu64 ",\"swap_pss\":%" PRIu64 ",",
+		all.partial || missing->unread ? "false" : "true", missing->ended, missing->unread,
+		all.rss, all.pss, all.swap);
 	put_verdict(out, &all);
 	fputs(",\"processes\":[", out);
 	for (i = 0; i < processes->len; i++) {

@@ -7,8 +7,8 @@
 
 #include "hold/hold.h"
 
-/* processes: of struct hold_process *. ended: those that ended before they were looked at. */
-void hold_json(FILE *out, const GPtrArray *processes, unsigned int ended);
+/* processes: of struct hold_process *. */
+void hold_json(FILE *out, const GPtrArray *processes, const struct hold_missing *missing);
 
 void hold_json_schema(FILE *out);
 

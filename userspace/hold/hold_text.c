@@ -362,10 +362,14 @@ static void print_several(FILE *out, const char *title, const GPtrArray *process
 		((const struct hold_process *)g_ptr_array_index(sorted, 0))->pid);
 }
 
-void hold_text(FILE *out, const char *title, const GPtrArray *processes)
+void hold_text(FILE *out, const char *title, const GPtrArray *processes,
+	       const struct hold_missing *missing)
 {
 	if (processes->len == 1)
 		print_one(out, g_ptr_array_index(processes, 0));
 	else
 		print_several(out, title, processes);
+	if (missing->unread)
+		fprintf(out, "\nProcesses that could not be looked at, and are in no figure: %u\n",
+			missing->unread);
 }

@@ -8,6 +8,7 @@
 #include "hold/hold.h"
 
 /* processes: of struct hold_process *; one, or several and their sum. title: what they are. */
-void hold_text(FILE *out, const char *title, const GPtrArray *processes);
+void hold_text(FILE *out, const char *title, const GPtrArray *processes,
+	       const struct hold_missing *missing);
 
 #endif /* MEMTOLL_HOLD_TEXT_H */

@@ -305,6 +305,10 @@ def test_a_program_of_32_bits(tmp_path: Path) -> None:
     try:
         wait_until(lambda: Path(f"/proc/{process.pid}/exe").readlink().name == "narrow", "the program")
         assert_refused(memtoll("hold", "-p", str(process.pid)), 3, "32 bits")
+        with Program(workload("holder"), "mapped", "4") as program:
+            found = hold_of("-p", f"{process.pid},{program.pid}", status=3)
+        assert [one["pid"] for one in found["processes"]] == [program.pid]
+        assert (found["complete"], found["unread"], found["ended"]) == (False, 1, 0)
     finally:
         end(process)
 
