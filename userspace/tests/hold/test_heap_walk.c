@@ -472,6 +472,33 @@ static void test_swapped(void **state)
 	image_free(&image);
 }
 
+/* Of libc's data what was never touched is not read, and what is swapped out is only for need. */
+static void test_data_pages(void **state)
+{
+	struct heap_image image;
+	struct looked looked;
+
+	(void)state;
+	image_init(&image, HEAD_236, true, SIZE);
+	put_top(&image, IMAGE_ARENA, put_chunk(&image, IMAGE_HEAP, 0x100, true), END);
+	image.regions[1].states[1] = PAGE_ABSENT;
+	look(&image, 236, &looked);
+	assert_null(looked.unknown);
+	forget(&looked);
+	image.regions[1].states[1] = PAGE_SWAPPED;
+	look(&image, 236, &looked);
+	assert_null(looked.unknown);
+	assert_int_equal(image.absent_reads, 0);
+	forget(&looked);
+	image.regions[1].states[0] = PAGE_SWAPPED;
+	look(&image, 236, &looked);
+	assert_null(looked.unknown);
+	assert_true(image.absent_reads > 0);
+	assert_kind(&looked, CHUNK_LIVE, 1, 0x100);
+	forget(&looked);
+	image_free(&image);
+}
+
 /* A chunk over pages of all states: its bytes by them. */
 static void test_states(void **state)
 {
@@ -571,7 +598,7 @@ int main(void)
 		cmocka_unit_test(test_garbage),	  cmocka_unit_test(test_swapped),
 		cmocka_unit_test(test_states),	  cmocka_unit_test(test_not_found),
 		cmocka_unit_test(test_any),	  cmocka_unit_test(test_changing),
-		cmocka_unit_test(test_foreign),
+		cmocka_unit_test(test_foreign),	  cmocka_unit_test(test_data_pages),
 	};
 
 	alarm(100); /* a hang is a failure */
