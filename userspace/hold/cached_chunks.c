@@ -62,22 +62,47 @@ static bool fits_bin(const struct kept_chunk *kept, unsigned int bin)
 				  kept->size > SMALL_LEAST + 16ULL * (SMALL_BINS - 1);
 }
 
-static bool is_cache(const struct heap_walk *walk, const struct cache_chunk *cache,
-		     const struct cache_layout *layout, struct cache_bin *bins)
+/* What can be seen of it alone: nothing in empty bins, and addresses of heaps in the others. */
+static bool read_bins(const struct malloc_heaps *heaps, const struct cache_chunk *cache,
+		      const struct cache_layout *layout, struct cache_bin *bins)
 {
 	unsigned int used = 0, strange = 0, wrong = 0, i;
 
 	for (i = 0; i < layout->bins; i++) {
-		if (!read_bin(cache, layout, walk->heaps->numbers.tcache_count, i, &bins[i]))
+		if (!read_bin(cache, layout, heaps->numbers.tcache_count, i, &bins[i]))
 			return false;
 		if (!bins[i].count != !bins[i].first)
 			strange++;
 		if (!bins[i].count || !bins[i].first)
 			continue;
 		used++;
-		wrong += !fits_bin(heap_walk_find(walk, bins[i].first - HEADER), i);
+		wrong += bins[i].first % 16 || malloc_heaps_at(heaps, bins[i].first) < 0;
 	}
 	return used && strange <= STRANGE_MOST && wrong * 4 <= used;
+}
+
+bool cached_chunks_may_be(const struct malloc_heaps *heaps, const struct cache_chunk *cache)
+{
+	const struct cache_layout *layout = layout_of(cache);
+	struct cache_bin bins[BINS_MAX];
+
+	return layout && read_bins(heaps, cache, layout, bins);
+}
+
+static bool is_cache(const struct heap_walk *walk, const struct cache_chunk *cache,
+		     const struct cache_layout *layout, struct cache_bin *bins)
+{
+	unsigned int used = 0, wrong = 0, i;
+
+	if (!read_bins(walk->heaps, cache, layout, bins))
+		return false;
+	for (i = 0; i < layout->bins; i++) {
+		if (!bins[i].count || !bins[i].first)
+			continue;
+		used++;
+		wrong += !fits_bin(heap_walk_find(walk, bins[i].first - HEADER), i);
+	}
+	return wrong * 4 <= used;
 }
 
 static uint64_t link_of(const struct heap_walk *walk, const struct kept_chunk *kept)

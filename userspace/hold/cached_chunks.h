@@ -13,6 +13,9 @@ struct cached_chunks {
 	uint64_t torn;	 /* lists that could not be followed to their end */
 };
 
+/* Whether what a thread's cache would have in it is there; the walk keeps few others then. */
+bool cached_chunks_may_be(const struct malloc_heaps *heaps, const struct cache_chunk *cache);
+
 /* Change the kinds of what is in a list, in walk's entries and its sums. Unsorted ones as well. */
 void cached_chunks_resolve(struct heap_walk *walk, struct cached_chunks *found);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "hold/block_reader.h"
+#include "hold/cached_chunks.h"
 
 #define PREVIOUS_IN_USE 1U
 #define IS_MMAPPED 2U
@@ -171,7 +172,8 @@ static void keep_cache(struct walker *walker, const struct header *header)
 	if (!words)
 		return;
 	memcpy(cache.words, words, size);
-	g_array_append_val(walker->walk->caches, cache);
+	if (cached_chunks_may_be(walker->walk->heaps, &cache))
+		g_array_append_val(walker->walk->caches, cache);
 }
 
 static void take_live(struct walker *walker, const struct header *header)

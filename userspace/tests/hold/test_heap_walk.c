@@ -221,6 +221,36 @@ static void check_cache(uint64_t head, bool mangled, unsigned int version, uint6
 	image_free(&image);
 }
 
+/* Blocks of a cache's size that are none, more than may be caches: the cache is found behind them. */
+static void test_cache_behind_blocks(void **state)
+{
+	const uint64_t size = 2048 * VIEW_PAGE, end = IMAGE_HEAP + size;
+	struct heap_image image;
+	struct looked looked;
+	uint64_t at = IMAGE_HEAP, cache, small;
+	unsigned int i;
+
+	(void)state;
+	image_init(&image, HEAD_236, true, size);
+	for (i = 0; i < CACHES_MAX + 100; i++) {
+		memset(image.regions[0].bytes + (at - IMAGE_HEAP) + 16, 0x40, 0x280);
+		at = put_chunk(&image, at, 0x290, true);
+	}
+	cache = at;
+	at = put_chunk(&image, at, 0x290, true);
+	small = at;
+	at = put_chunk(&image, at, 0x20, true);
+	put_word(&image, cache + 16, 1);
+	put_word(&image, cache + 16 + 128, put_cache_list(&image, &small, 1));
+	put_top(&image, IMAGE_ARENA, at, end);
+	look(&image, 236, &looked);
+	assert_int_equal(looked.sum.damages, 0);
+	assert_int_equal(looked.sum.cached.caches, 1);
+	assert_kind(&looked, CHUNK_CACHED, 1, 0x20);
+	forget(&looked);
+	image_free(&image);
+}
+
 static void test_cache(void **state)
 {
 	(void)state;
@@ -591,14 +621,23 @@ static void test_any(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_kinds),	  cmocka_unit_test(test_trim_rule),
-		cmocka_unit_test(test_fast),	  cmocka_unit_test(test_cache),
-		cmocka_unit_test(test_arenas),	  cmocka_unit_test(test_loops),
-		cmocka_unit_test(test_fast_loop), cmocka_unit_test(test_damage),
-		cmocka_unit_test(test_garbage),	  cmocka_unit_test(test_swapped),
-		cmocka_unit_test(test_states),	  cmocka_unit_test(test_not_found),
-		cmocka_unit_test(test_any),	  cmocka_unit_test(test_changing),
-		cmocka_unit_test(test_foreign),	  cmocka_unit_test(test_data_pages),
+		cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_trim_rule),
+		cmocka_unit_test(test_fast),
+		cmocka_unit_test(test_cache),
+		cmocka_unit_test(test_arenas),
+		cmocka_unit_test(test_loops),
+		cmocka_unit_test(test_fast_loop),
+		cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_garbage),
+		cmocka_unit_test(test_swapped),
+		cmocka_unit_test(test_states),
+		cmocka_unit_test(test_not_found),
+		cmocka_unit_test(test_any),
+		cmocka_unit_test(test_changing),
+		cmocka_unit_test(test_foreign),
+		cmocka_unit_test(test_data_pages),
+		cmocka_unit_test(test_cache_behind_blocks),
 	};
 
 	alarm(100); /* a hang is a failure */
