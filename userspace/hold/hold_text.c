@@ -233,16 +233,16 @@ static void print_allocators(FILE *out, const struct hold_process *process)
 	for (i = 0; i < process->allocators->len; i++) {
 		const struct hold_allocator *allocator =
 			&g_array_index(process->allocators, struct hold_allocator, i);
-		g_autofree char *path = text_printable(allocator->path);
-		g_autofree char *line = NULL;
+		g_autofree char *line = NULL, *printable = NULL;
 
 		if (!allocator->unknown)
 			continue;
 		line = g_strdup_printf("%s%s%s (%s): not known, %s.",
 				       allocator_kind_name(allocator->kind),
-				       *allocator->version ? " " : "", allocator->version, path,
-				       allocator->unknown);
-		text_wrap(out, "  ", 2, line);
+				       *allocator->version ? " " : "", allocator->version,
+				       allocator->path, allocator->unknown);
+		printable = text_printable(line);
+		text_wrap(out, "  ", 2, printable);
 	}
 }
 
