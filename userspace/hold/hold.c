@@ -13,6 +13,7 @@
 #include "host/proc.h"
 
 #define DATA_MAX 16 /* mappings of a libc's data */
+#define LOOKS_MAX 2 /* for main_arena */
 #define NOT_READ "memtoll reads the inside of glibc's heaps only"
 
 /* Whether it is a program of 32 bits: its pointers and chunks are others. */
@@ -128,19 +129,23 @@ static const char *read_heaps(const struct process_view *view, struct maps *maps
 			      struct hold_process *process, GArray **owned)
 {
 	const struct mapping *data[DATA_MAX];
-	struct malloc_heaps heaps;
+	struct malloc_heaps heaps = { 0 };
 	struct heap_walk walk;
 	uint64_t par = find_par(process->pid, maps, module);
-	const char *unknown;
+	const char *unknown = "";
+	unsigned int i;
 	size_t count;
 
-	/* What looked into files took a while, in which heaps grow. */
-	maps_free(maps);
-	if (maps_read(process->pid, maps))
-		return "its mappings cannot be read any more";
-	count = find_data(maps, module, data);
-	unknown = malloc_heaps_find(&view->view, maps, data, count, par,
-				    version_of(module->version), &heaps);
+	for (i = 0; i < LOOKS_MAX && unknown; i++) {
+		/* What looked into files took a while, in which heaps grow. */
+		maps_free(maps);
+		malloc_heaps_free(&heaps);
+		if (maps_read(process->pid, maps))
+			return "its mappings cannot be read any more";
+		count = find_data(maps, module, data);
+		unknown = malloc_heaps_find(&view->view, maps, data, count, par,
+					    version_of(module->version), &heaps);
+	}
 	if (!unknown) {
 		heap_walk_init(&walk, &view->view, &heaps, read_swapped);
 		heap_walk_run(&walk);

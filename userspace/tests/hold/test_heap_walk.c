@@ -221,7 +221,7 @@ static void check_cache(uint64_t head, bool mangled, unsigned int version, uint6
 	image_free(&image);
 }
 
-/* Blocks of a cache's size that are none, more than may be caches: the cache is found behind them. */
+/* More blocks of a cache's size than there may be caches: the one behind them is found. */
 static void test_cache_behind_blocks(void **state)
 {
 	const uint64_t size = 2048 * VIEW_PAGE, end = IMAGE_HEAP + size;
