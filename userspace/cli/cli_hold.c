@@ -124,7 +124,7 @@ static int look_at(const struct hold_options *options, pid_t pid, GPtrArray *pro
 	missing->unread += err != -ESRCH;
 	switch (err) {
 	case -ESRCH:
-		message("process %d ended while it was looked at", pid);
+		message("process %d ended, or became another program, while it was looked at", pid);
 		return STATUS_FAILED;
 	case -ENOEXEC:
 		message("process %d is a program of 32 bits; memtoll looks into those of 64 bits only",
