@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -68,9 +69,15 @@ static char **enter(const struct compare_plan *plan, enum compare_side side)
 	signal(SIGINT, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
 	signal(SIGHUP, SIG_DFL);
+	/* One that came since the fork has been caught, and would be forgotten. */
+	if (interrupted)
+		_exit(STATUS_FAILED);
 	if (null < 0 || dup2(null, STDIN_FILENO) < 0 ||
-	    (!plan->shows_output && dup2(null, STDOUT_FILENO) < 0))
-		_exit(126);
+	    (!plan->shows_output && dup2(null, STDOUT_FILENO) < 0)) {
+		message("cannot run '%s' without input: /dev/null: %s", plan->command[0],
+			strerror(errno));
+		_exit(STATUS_FAILED);
+	}
 	if (side != WITH || !plan->changes)
 		return plan->command;
 	command = setting_command(plan->command, plan->changes, environ);
@@ -205,19 +212,49 @@ static int trace(const struct compare_plan *plan, enum compare_side side, const 
 	return status;
 }
 
-/* What there is to read now goes to stderr. False: there will be no more. */
-static bool pass_on(int from)
+/* So much of it goes to stderr. */
+static void write_all(const char *text, ssize_t length)
 {
-	char some[4096];
-	ssize_t length = read(from, some, sizeof(some)), written, at = 0;
+	struct pollfd fd = { .fd = STDERR_FILENO, .events = POLLOUT };
+	ssize_t written, at = 0;
 
-	while (length > 0 && at < length) {
-		written = write(STDERR_FILENO, some + at, length - at);
-		if (written < 0 && errno != EINTR)
+	while (at < length) {
+		written = write(STDERR_FILENO, text + at, length - at);
+		if (written < 0 && errno == EAGAIN && !interrupted)
+			poll(&fd, 1, 500); /* whoever gave it to us made it so */
+		else if (written < 0 && (errno != EINTR || interrupted))
 			break; /* nobody reads it: the run goes on */
 		at += MAX(written, 0);
 	}
-	return length > 0 || (length < 0 && errno == EINTR);
+}
+
+/* Some of what there is to read goes to stderr. How much; 0: there will be no more. */
+static ssize_t pass_on(int from)
+{
+	char some[4096];
+	ssize_t length;
+
+	do {
+		length = read(from, some, sizeof(some));
+	} while (length < 0 && errno == EINTR);
+	if (length > 0)
+		status_line(NULL);
+	write_all(some, length);
+	return MAX(length, 0);
+}
+
+/* What was written until now, and no more: who lives on may never be silent. */
+static void pass_on_rest(int from)
+{
+	int left = 0;
+	ssize_t length = 1;
+
+	if (ioctl(from, FIONREAD, &left))
+		return;
+	while (left > 0 && length > 0) {
+		length = pass_on(from);
+		left -= length;
+	}
 }
 
 /*
@@ -229,6 +266,7 @@ static void relay(int from, pid_t pid)
 {
 	struct pollfd fds[] = { { .fd = from, .events = POLLIN },
 				{ .fd = syscall(SYS_pidfd_open, pid, 0), .events = POLLIN } };
+	void (*on_pipe)(int) = signal(SIGPIPE, SIG_IGN); /* the child's is as it was */
 	bool ended = false, asked = false;
 
 	while (!ended) {
@@ -238,14 +276,13 @@ static void relay(int from, pid_t pid)
 			kill(pid, SIGTERM); /* it finishes its recording */
 		asked |= interrupted;
 		ended = fds[1].fd < 0 || fds[1].revents;
-		if (ended || fds[0].revents) {
-			fcntl(from, F_SETFL, O_NONBLOCK);
-			while (pass_on(from))
-				;
-		}
-		if (fds[0].revents & POLLHUP)
+		if (ended)
+			pass_on_rest(from);
+		else if (fds[0].revents && !pass_on(from))
 			fds[0].fd = -1;
+		fds[0].revents = 0;
 	}
+	signal(SIGPIPE, on_pipe);
 	if (fds[1].fd >= 0)
 		close(fds[1].fd);
 }

@@ -20,7 +20,7 @@ static int run_side(const struct gate_plan *plan, const char *prefix, enum compa
 	struct counts *counts = NULL;
 	double divisor;
 
-	if (!status && compare_interrupted()) {
+	if (compare_interrupted()) {
 		message("gate: interrupted");
 		status = STATUS_FAILED;
 	}
@@ -81,6 +81,7 @@ int gate_run(const struct gate_plan *plan, GPtrArray *before, GPtrArray *now,
 	g_autoptr(GError) error = NULL;
 	int status;
 
+	compare_catch_signals();
 	if (!plan->prefix) {
 		directory = g_dir_make_tmp("memtoll-gate-XXXXXX", &error);
 		if (!directory) {
@@ -89,7 +90,6 @@ int gate_run(const struct gate_plan *plan, GPtrArray *before, GPtrArray *now,
 		}
 		prefix = g_build_filename(directory, "run", NULL);
 	}
-	compare_catch_signals();
 	status = run_all(plan, plan->prefix ? plan->prefix : prefix, before, now, times, losses);
 	if (directory)
 		compare_remove_temporary(directory);

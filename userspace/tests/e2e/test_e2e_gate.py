@@ -165,6 +165,41 @@ def test_what_outlives_the_command_is_not_waited_for(tmp_path: Path) -> None:
     subprocess.run(["kill", result.stderr.strip()], check=True, timeout=60)
 
 
+def test_who_never_stops_writing_is_not_waited_for(tmp_path: Path) -> None:
+    """What outlives the command may write on for ever."""
+    budget = bounds_of(tmp_path / "b.toml", "alloc.calls = 1000000")
+    words: list[str | Path] = [MEMTOLL, "gate", "--json", "--budget", budget, "--", "sh", "-c", "yes &"]
+    result = finish(spawn(words, stderr=subprocess.DEVNULL))
+    assert result.status == 0 and json.loads(result.stdout)["result"] == "within", result
+
+
+def test_interrupted_while_it_writes(tmp_path: Path) -> None:
+    """Who writes more than is read hears of the signal all the same."""
+    budget = bounds_of(tmp_path / "b.toml", "alloc.calls = 1000000")
+    words: list[str | Path] = [MEMTOLL, "gate", "--budget", budget, "--", "yes"]
+    process = spawn(words, {"TMPDIR": str(tmp_path)})
+    assert process.stderr and process.stderr.readline() == "y\n"
+    process.send_signal(signal.SIGTERM)
+    said = ""
+    while some := process.stderr.read(65536):
+        said = (said + some)[-1000:]
+    result = finish(process)
+    assert (result.status, result.stdout) == (1, "")
+    assert said.splitlines()[-1] == "memtoll: gate: interrupted"
+    assert [path.name for path in tmp_path.iterdir()] == ["b.toml"]
+
+
+def test_nobody_reads_what_a_command_writes(tmp_path: Path) -> None:
+    """The run goes on, nothing stays, and the verdict is told."""
+    budget = bounds_of(tmp_path / "b.toml", "alloc.calls = 1000000")
+    script = f'"$@" 2>&1 >"{tmp_path}/said" | true; exit "${{PIPESTATUS[0]}}"'
+    words: list[str | Path] = ["bash", "-c", script, "bash", MEMTOLL, "gate", "--json", "--budget", budget, "--"]
+    result = finish(spawn([*words, "seq", "100000"], {"TMPDIR": str(tmp_path)}))
+    assert result.status == 0, result
+    assert json.loads((tmp_path / "said").read_text())["result"] == "within"
+    assert {path.name for path in tmp_path.iterdir()} == {"b.toml", "said"}
+
+
 @pytest.mark.parametrize(
     ("command", "says"),
     [
