@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "gate/bounds.h"
 
+#include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/message.h"
@@ -12,6 +14,9 @@
 #define KIB 1024.0
 /* A budget is written by hand. */
 #define FILE_MOST (1 << 20)
+/* A bound that holds nothing is a slip; a double counts to the second one by one. */
+#define FACTOR_MOST 1e9
+#define AMOUNT_MOST 9007199254740992.0
 
 #define FAULTS (GATE_FAULTS | GATE_MAPPINGS) /* MAP_POPULATE and mlock fault inside a call */
 
@@ -261,7 +266,7 @@ static bool take_sum(const char *text, struct bound *bound)
 	for (i = 0; terms[i]; i++)
 		if (!take_term(g_strstrip(terms[i]), bound))
 			return false;
-	return i > 0;
+	return i > 0 && bound->factor <= FACTOR_MOST && bound->more <= AMOUNT_MOST;
 }
 
 static char *take_value(const struct toml_value *value, struct bound *bound)
@@ -336,18 +341,35 @@ static bool take_all(const char *text, size_t length, struct bounds *budget)
 	return budget->list->len > 0;
 }
 
+/* Of what may be a pipe, or have no end, no more than a budget has. NULL after one message. */
+static char *read_budget(const char *path, size_t *length)
+{
+	FILE *file = fopen(path, "re");
+	char *text = g_malloc(FILE_MOST + 1);
+	int err = file ? 0 : errno;
+
+	if (file) {
+		*length = fread(text, 1, FILE_MOST + 1, file);
+		err = ferror(file) ? errno : 0;
+		fclose(file);
+	}
+	if (!err && *length <= FILE_MOST)
+		return text;
+	if (err)
+		message("gate: cannot read the budget %s: %s", path, strerror(err));
+	else
+		message("gate: %s is larger than 1 MiB: that is no budget", path);
+	g_free(text);
+	return NULL;
+}
+
 struct bounds *bounds_read(const char *path)
 {
 	struct bounds *budget = bounds_new(path);
-	g_autoptr(GError) error = NULL;
-	g_autofree char *text = NULL;
 	size_t length = 0;
+	g_autofree char *text = read_budget(path, &length);
 
-	if (!g_file_get_contents(path, &text, &length, &error))
-		message("gate: %s", error->message);
-	else if (length > FILE_MOST)
-		message("gate: %s is larger than 1 MiB: that is no budget", path);
-	else if (take_all(text, length, budget))
+	if (text && take_all(text, length, budget))
 		return budget;
 	bounds_free(budget);
 	return NULL;

@@ -23,6 +23,12 @@ const char *gate_result_name(enum gate_result result)
 	return names[result];
 }
 
+/* A recording, and a bound on its multiple, may have numbers that are beyond any count. */
+static int64_t whole(double value)
+{
+	return fabs(value) < 9e18 ? llround(value) : value < 0 ? INT64_MIN : INT64_MAX;
+}
+
 void gate_format(char *text, size_t size, enum gate_metric metric, double value)
 {
 	if (isnan(value))
@@ -32,7 +38,7 @@ void gate_format(char *text, size_t size, enum gate_metric metric, double value)
 	else if (metric == GATE_BYTES)
 		format_bytes(text, size, value);
 	else
-		format_count(text, size, llround(value));
+		format_count(text, size, whole(value));
 }
 
 /* "12.4 MiB (13,004,800 bytes)": three digits do not tell by how little a bound is passed. */
@@ -43,7 +49,7 @@ static char *exactly(enum gate_metric metric, double value)
 	gate_format(text, sizeof(text), metric, value);
 	if (metric != GATE_BYTES || value < 1024)
 		return g_strdup(text);
-	format_count(exact, sizeof(exact), llround(value));
+	format_count(exact, sizeof(exact), whole(value));
 	return g_strdup_printf("%s (%s bytes)", text, exact);
 }
 
@@ -148,7 +154,7 @@ static void print_row(const struct finding *finding)
 {
 	const struct bound *bound = finding->bound;
 	char limit[64], before[64], now[64];
-	g_autofree char *name = text_printable(bound->name);
+	g_autofree char *name = text_printable(bound->name), *reason = NULL;
 	/* A pattern that nothing matches holds nothing. */
 	const char *note = bound->pattern && !(finding->now > 0) && !(finding->before > 0) ?
 				   ": no such code was seen" :
@@ -157,11 +163,13 @@ static void print_row(const struct finding *finding)
 	gate_format(limit, sizeof(limit), bound->metric, finding->limit);
 	gate_format(before, sizeof(before), bound->metric, finding->before);
 	gate_format(now, sizeof(now), bound->metric, finding->now);
-	if (finding->result == GATE_MISSING)
-		printf("%-28s  %s: %s\n", name, gate_result_name(finding->result), finding->reason);
-	else
-		printf("%-28s%14s%14s%14s  %s%s\n", name, limit, before, now,
-		       gate_result_name(finding->result), note);
+	if (finding->result == GATE_MISSING) {
+		reason = text_printable(finding->reason);
+		printf("%-28s  %s: %s\n", name, gate_result_name(finding->result), reason);
+		return;
+	}
+	printf("%-28s%14s%14s%14s  %s%s\n", name, limit, before, now,
+	       gate_result_name(finding->result), note);
 }
 
 static void print_conclusion(const struct gate_subject *subject, const struct verdict *verdict)
@@ -249,7 +257,7 @@ static int insert_bound(sqlite3_stmt *insert, guint number, const struct finding
 		if (bound->metric == GATE_TIME || isnan(values[i]))
 			sqlite3_bind_double(insert, 8 + i, values[i]);
 		else
-			sqlite3_bind_int64(insert, 8 + i, llround(values[i]));
+			sqlite3_bind_int64(insert, 8 + i, whole(values[i]));
 	}
 	return sqlite3_step(insert) == SQLITE_DONE ? 0 : -ENOMEM;
 }
@@ -274,8 +282,8 @@ static int insert_sites(sqlite3_stmt *insert, guint number, const struct finding
 		sqlite3_bind_int(insert, 6, site->line);
 		sqlite3_bind_text(insert, 7, site->caller, -1, SQLITE_STATIC);
 		if (!isnan(change->before))
-			sqlite3_bind_int64(insert, 8, llround(change->before));
-		sqlite3_bind_int64(insert, 9, llround(change->now));
+			sqlite3_bind_int64(insert, 8, whole(change->before));
+		sqlite3_bind_int64(insert, 9, whole(change->now));
 		if (sqlite3_step(insert) != SQLITE_DONE)
 			return -ENOMEM;
 	}

@@ -4,9 +4,12 @@
 #define TOML_EXCEPTIONS 0
 #define TOML_ENABLE_FORMATTERS 0
 #define TOML_ENABLE_WINDOWS_COMPAT 0
+#define TOML_MAX_NESTED_VALUES 16
 #include <toml++/toml.h>
 
 #include "gate/toml_file.h"
+
+#define DOTS_MOST 128 /* of a line, comments with it */
 
 namespace
 {
@@ -25,6 +28,12 @@ char *copy(std::string_view text)
 	return g_strndup(text.data(), text.size());
 }
 
+/* C's texts end at a NUL, which TOML's may have. */
+bool is_text(std::string_view text)
+{
+	return text.find('\0') == text.npos;
+}
+
 /* keys: of the tables around it, and its own. */
 void add_value(GPtrArray *values, GPtrArray *keys, const toml::node &node)
 {
@@ -35,7 +44,7 @@ void add_value(GPtrArray *values, GPtrArray *keys, const toml::node &node)
 		value->keys[i] = g_strdup(static_cast<char *>(g_ptr_array_index(keys, i)));
 	value->line = node.source().begin.line;
 	value->kind = TOML_OTHER;
-	if (auto text = node.as_string()) {
+	if (auto text = node.as_string(); text && is_text(text->get())) {
 		value->kind = TOML_TEXT;
 		value->text = copy(text->get());
 	} else if (auto number = node.as_integer()) {
@@ -45,11 +54,12 @@ void add_value(GPtrArray *values, GPtrArray *keys, const toml::node &node)
 	g_ptr_array_add(values, value);
 }
 
-/* How deep tables lie in tables is bounded by toml++. */
+/* How deep tables lie in tables is bounded by toml++ and is_shallow(). */
 void add_table(GPtrArray *values, GPtrArray *keys, const toml::table &table)
 {
 	for (auto &&[key, node] : table) {
-		g_ptr_array_add(keys, copy(key.str()));
+		/* No word that a bound has, and none that is shown as one. */
+		g_ptr_array_add(keys, is_text(key.str()) ? copy(key.str()) : g_strdup("\\u0000"));
 		if (auto inner = node.as_table())
 			add_table(values, keys, *inner);
 		else
@@ -65,13 +75,35 @@ gint by_line(gconstpointer one, gconstpointer two)
 	return (a->line > b->line) - (a->line < b->line);
 }
 
+/*
+ * Each dot of a key may be a table in a table, and toml++ goes down into them by calling itself: a
+ * line of a hundred thousand would end at the stack's end. *line: of the first that has too many.
+ */
+bool is_shallow(std::string_view text, unsigned int *line)
+{
+	size_t dots = 0;
+
+	*line = 1;
+	for (char c : text) {
+		dots = c == '\n' ? 0 : dots + (c == '.');
+		if (dots > DOTS_MOST)
+			return false;
+		*line += c == '\n';
+	}
+	return true;
+}
+
 } // namespace
 
 GPtrArray *toml_values(const char *text, size_t length, char **error, unsigned int *line)
 {
-	toml::parse_result result = toml::parse(std::string_view(text, length));
 	GPtrArray *values, *keys;
 
+	if (!is_shallow(std::string_view(text, length), line)) {
+		*error = g_strdup_printf("more than %d dots in a line", DOTS_MOST);
+		return nullptr;
+	}
+	toml::parse_result result = toml::parse(std::string_view(text, length));
 	if (!result) {
 		*error = copy(result.error().description());
 		*line = result.error().source().begin.line;
