@@ -147,9 +147,9 @@ static const struct argp argp = {
 	       "  memtoll gate --budget memtoll.toml -- ./program\n"
 	       "  memtoll gate --baseline main.memtoll branch.memtoll\n"
 	       "  memtoll gate --against ./program.old -- ./program\n\n"
-	       "Exit status: 0 within the budget; 1 the command or a recording failed;\n"
-	       "2 usage; 3 this kernel or these privileges cannot do it; 4 nothing is over,\n"
-	       "but too much was lost to show that all is within; 5 over the budget.\n",
+	       "Exit status: 0 within the budget; 1 the command or a recording failed, or it was\n"
+	       "interrupted; 2 usage; 3 this kernel or these privileges cannot do it; 4 nothing\n"
+	       "is over, but too much was lost to show that all is within; 5 over the budget.\n",
 };
 
 /* One message where they contradict each other. */
@@ -379,6 +379,8 @@ static int judge(const struct arguments *arguments, const struct gate_subject *s
 		verdict_new(subject->budget, subject->before, subject->now, times);
 	int status = check_missing(subject->budget, verdict);
 
+	if (losses)
+		verdict_doubt_times(verdict, losses);
 	if (!status && !arguments->json)
 		gate_print_text(subject, verdict);
 	else if (!status && gate_print_json(subject, verdict))
@@ -387,10 +389,8 @@ static int judge(const struct arguments *arguments, const struct gate_subject *s
 		status = STATUS_FAILED;
 	if (!status && verdict->over)
 		status = STATUS_OVER_BUDGET;
-	else if (!status && (verdict->unsure || losses))
+	else if (!status && verdict->unsure)
 		status = STATUS_LOSSES;
-	if (losses && status == STATUS_LOSSES)
-		message("losses exceed 1 %% of what was counted: %s", losses);
 	verdict_free(verdict);
 	return status;
 }

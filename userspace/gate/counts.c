@@ -52,12 +52,19 @@ static sqlite3_stmt *query(sqlite3 *database, const char *sql)
 	return NULL;
 }
 
+static char *column(sqlite3_stmt *row, int index)
+{
+	const char *text = (const char *)sqlite3_column_text(row, index);
+
+	return g_strdup(text ? text : "");
+}
+
 /* The few views that are asked, each once: others take their time, and say nothing of counts. */
 static int make_views(sqlite3 *database)
 {
-	static const char *const names[] = { "losses",	    "toll_kind",  "library_frame",
-					     "frame_line",  "stack_line", "exact_count",
-					     "count_doubt", "stack_site" };
+	static const char *const names[] = { "losses",	    "toll_kind",   "library_frame",
+					     "frame_line",  "stack_line",  "exact_count",
+					     "count_doubt", "place_doubt", "stack_site" };
 	size_t i;
 
 	for (i = 0; i < G_N_ELEMENTS(names); i++) {
@@ -74,8 +81,10 @@ static int make_views(sqlite3 *database)
 		if (!strcmp(names[i], "frame_line") &&
 		    sqlite3_exec(database,
 				 "CREATE INDEX temp.frame_line_id ON frame_line (frame_id)", NULL,
-				 NULL, NULL) != SQLITE_OK)
+				 NULL, NULL) != SQLITE_OK) {
+			report_complain(database, sqlite3_errmsg(database));
 			return -EIO;
+		}
 	}
 	return 0;
 }
@@ -106,48 +115,52 @@ static int read_missing(sqlite3 *database, const struct bound *bound, const char
 		" 'compute') AND (%d OR family <> 'swap') ORDER BY position LIMIT 1",
 		tolls, bound->scope == GATE_TOLL);
 	sqlite3_stmt *row = query(database, sql);
+	int status = row ? sqlite3_step(row) : SQLITE_ERROR;
 
-	if (row && sqlite3_step(row) == SQLITE_ROW)
-		count->missing = g_strdup((const char *)sqlite3_column_text(row, 0));
+	if (status == SQLITE_ROW)
+		count->missing = column(row, 0);
+	else if (row && status != SQLITE_DONE)
+		report_complain(database, sqlite3_errmsg(database));
 	sqlite3_finalize(row);
-	return row ? 0 : -EIO;
+	return status == SQLITE_ROW || status == SQLITE_DONE ? 0 : -EIO;
+}
+
+static void add_doubt(sqlite3_stmt *row, const struct bound *bound, struct count *count)
+{
+	const bool unknown = sqlite3_column_int(row, 2);
+
+	/* That a fault's class is not known does not change how many there are. */
+	if (bound->scope == GATE_ALL_FAULTS && bound->metric == GATE_COUNT && !bound->pattern &&
+	    sqlite3_column_int(row, 3))
+		return;
+	if (!count->reason)
+		count->reason = column(row, 0);
+	/* How many bytes those events had nobody knows. */
+	if (unknown || bound->metric == GATE_BYTES)
+		count->lost = INFINITY;
+	else
+		count->lost += sqlite3_column_double(row, 1);
 }
 
 static int read_doubt(sqlite3 *database, const struct bound *bound, const char *tolls,
 		      struct count *count)
 {
 	/* A reason is there once for all tolls of a family. */
-	g_autofree char *sql = g_strdup_printf("SELECT reason, lost, MAX(lost IS NULL) FROM"
-					       " temp.count_doubt WHERE toll IN %s GROUP BY reason"
-					       " ORDER BY 3 DESC, lost DESC",
-					       tolls);
+	g_autofree char *sql = g_strdup_printf(
+		"SELECT reason, lost, MAX(lost IS NULL), MIN(counted) FROM (SELECT toll, reason, lost,"
+		" counted FROM temp.count_doubt UNION ALL SELECT toll, reason, lost, 0 FROM"
+		" temp.place_doubt WHERE %d) WHERE toll IN %s GROUP BY reason ORDER BY 3 DESC,"
+		" lost DESC",
+		bound->pattern != NULL, tolls);
 	sqlite3_stmt *row = query(database, sql);
+	int status = SQLITE_ERROR;
 
-	if (!row)
-		return -EIO;
-	while (sqlite3_step(row) == SQLITE_ROW) {
-		/* That a fault's class is not known does not change how many there are. */
-		if (bound->scope == GATE_ALL_FAULTS && !bound->pattern &&
-		    sqlite3_column_int(row, 2) &&
-		    g_str_has_prefix((const char *)sqlite3_column_text(row, 0), "only some"))
-			continue;
-		if (!count->reason)
-			count->reason = g_strdup((const char *)sqlite3_column_text(row, 0));
-		/* How many bytes those events had nobody knows. */
-		if (sqlite3_column_int(row, 2) || bound->metric == GATE_BYTES)
-			count->lost = INFINITY;
-		else
-			count->lost += sqlite3_column_double(row, 1);
-	}
+	while (row && (status = sqlite3_step(row)) == SQLITE_ROW)
+		add_doubt(row, bound, count);
 	sqlite3_finalize(row);
-	return 0;
-}
-
-static char *column(sqlite3_stmt *row, int index)
-{
-	const char *text = (const char *)sqlite3_column_text(row, index);
-
-	return g_strdup(text ? text : "");
+	if (row && status != SQLITE_DONE)
+		report_complain(database, sqlite3_errmsg(database));
+	return status == SQLITE_DONE ? 0 : -EIO;
 }
 
 static void add_site(sqlite3_stmt *row, struct count *count)

@@ -108,6 +108,9 @@ static enum gate_result judge_run(const struct count *now, double limit, double 
 {
 	if (isfinite(now->lost) && now->value > surely_over)
 		return GATE_OVER;
+	/* A baseline of which nobody knows what it counts bounds nothing. */
+	if (!isfinite(surely_over))
+		return GATE_UNSURE;
 	return now->value + now->lost <= limit ? GATE_WITHIN : GATE_UNSURE;
 }
 
@@ -178,6 +181,7 @@ static void judge_time(struct finding *finding, const struct comparison *times)
 	const struct figure *figure =
 		times ? comparison_find(times, kind, *bound->of ? bound->of : "observed") : NULL;
 	struct difference bounds;
+	double low;
 
 	finding->result = GATE_UNSURE;
 	finding->reason = "it was not captured";
@@ -189,11 +193,30 @@ static void judge_time(struct finding *finding, const struct comparison *times)
 	finding->high = bounds.high;
 	finding->before = figure->estimate[WITHOUT].mean;
 	finding->limit = bound->factor ? bound->factor * finding->before : bound->more;
+	low = bound->factor ? figure->ratio.low : finding->low;
 	finding->reason = NULL;
-	if (bound->factor)
-		finding->result = figure->ratio.low > bound->factor ? GATE_OVER : GATE_WITHIN;
-	else
-		finding->result = finding->low > finding->limit ? GATE_OVER : GATE_WITHIN;
+	/* Of no time at all in some run there is no ratio, and no interval. */
+	if (isnan(low) && !(finding->now <= finding->limit)) {
+		finding->reason = "some runs took no time for it, which has no interval";
+		return;
+	}
+	finding->result =
+		low > (bound->factor ? bound->factor : finding->limit) ? GATE_OVER : GATE_WITHIN;
+}
+
+void verdict_doubt_times(struct verdict *verdict, const char *losses)
+{
+	guint i;
+
+	for (i = 0; i < verdict->findings->len; i++) {
+		struct finding *finding = g_ptr_array_index(verdict->findings, i);
+
+		if (finding->bound->metric != GATE_TIME || finding->result != GATE_WITHIN)
+			continue;
+		finding->result = GATE_UNSURE;
+		finding->reason = losses;
+		verdict->unsure++;
+	}
 }
 
 struct verdict *verdict_new(const struct bounds *budget, const GPtrArray *before,

@@ -43,6 +43,10 @@ struct verdict {
  */
 struct verdict *verdict_new(const struct bounds *budget, const GPtrArray *before,
 			    const GPtrArray *now, const struct comparison *times);
+
+/* More was lost than times may lack: none is shown to be within. losses: why; it is kept. */
+void verdict_doubt_times(struct verdict *verdict, const char *losses);
+
 void verdict_free(struct verdict *verdict);
 
 #endif /* MEMTOLL_VERDICT_H */

@@ -37,34 +37,93 @@ SELECT CASE WHEN what LIKE 'reclaim%' THEN 'reclaim' ELSE 'swap.out' END, 0, '',
 FROM swap WHERE pid > 0 AND (what LIKE 'reclaim%' OR what LIKE 'out%') GROUP BY 1;
 
 -- What a toll's count lacks. lost: so many events at most; NULL: it is not known how many, and the
--- count says nothing. One row for each reason.
+-- count says nothing. One row for each reason. counted: 1 where they are counted, perhaps for
+-- another toll.
 CREATE VIEW count_doubt AS
-SELECT k.toll, l.count AS lost, l.name || ' ' || l.count AS reason
+SELECT k.toll, l.count AS lost, l.name || ' ' || l.count AS reason,
+	l.name = 'walk_failed' AS counted
 FROM toll_kind k JOIN losses l ON l.count > 0 AND CASE
-	WHEN l.measure IN ('any', 'event') THEN 1
-	WHEN l.measure = 'call' THEN k.toll IN ('alloc', 'zero.libc')
+	WHEN l.name = 'ring_outlier' THEN 0	-- the call is counted
+	WHEN l.measure IN ('any', 'event') OR l.name = 'records_unreadable' THEN 1
+	WHEN l.measure = 'call' OR l.name = 'return_missed' THEN k.toll IN ('alloc', 'zero.libc')
+	WHEN l.name = 'header_unreadable' THEN k.toll = 'zero.libc'
 	WHEN l.measure IN ('map', 'mapping') THEN k.toll = 'map'
 	WHEN l.measure = 'read' THEN k.toll = 'file.read'
-	WHEN l.name = 'ring_faults' THEN k.toll IN (SELECT toll FROM fault_class)
+	WHEN l.name IN ('ring_faults', 'walk_failed')
+		THEN k.toll IN (SELECT toll FROM fault_class)
 	WHEN l.measure = 'swap' THEN k.toll IN ('swap.out', 'reclaim') END
-UNION ALL
-SELECT DISTINCT t.column2, NULL, 'allocator calls were watched in windows only'
+UNION ALL	-- of processes or allocators it is not known what they did
+SELECT k.toll, NULL, l.name || ' ' || l.count, 0
+FROM toll_kind k JOIN losses l ON l.count > 0 AND CASE
+	WHEN l.name = 'processes_full' THEN 1
+	WHEN l.name IN ('late_attach', 'attach_failed', 'mappings_left_out', 'ring_process')
+		THEN k.toll IN ('alloc', 'zero.libc') END
+UNION ALL	-- seen in no window is not never called
+SELECT DISTINCT t.column2, NULL, 'allocator calls were watched in windows only', 0
 FROM watch w JOIN (VALUES ('calloc', 'zero.libc'), ('*', 'alloc')) t
 	ON t.column1 = w.call OR t.column1 = '*'
-WHERE w.call NOT IN ('syscall', 'read_other') AND w.call IN (SELECT call FROM call)
+WHERE w.call NOT IN ('syscall', 'read_other')
 UNION ALL	-- their number is exact, what they are is not
-SELECT DISTINCT k.toll, NULL, 'only some faults were looked at' FROM fault_class k
+SELECT DISTINCT k.toll, NULL, 'only some faults were looked at', 1 FROM fault_class k
 WHERE EXISTS (SELECT 1 FROM thinned WHERE what = 'fault' AND passed > 0)
 UNION ALL
-SELECT 'zero.libc', NULL, 'this allocator does not tell what its calloc clears'
+SELECT 'file.read', NULL, 'only some reads were looked at', 0
+WHERE EXISTS (SELECT 1 FROM thinned WHERE what = 'read' AND passed > 0)
+UNION ALL
+SELECT 'zero.libc', NULL, 'this allocator does not tell what its calloc clears', 0
 WHERE EXISTS (SELECT 1 FROM call WHERE call = 'calloc' AND calls > 0 AND NOT known_clearing)
 UNION ALL
-SELECT t.column1, NULL, 'processes started faster than they were looked at'
+SELECT t.column1, NULL, 'processes started faster than they were looked at', 0
 FROM (VALUES ('alloc'), ('zero.libc')) t
 WHERE EXISTS (SELECT 1 FROM loss WHERE name = 'programs_passed' AND count > 0)
+UNION ALL	-- where none has one, of allocators that are known, toll_kind says it
+SELECT t.column1, NULL, 'no allocator that is known was found in some processes', 0
+FROM (VALUES ('alloc'), ('zero.libc')) t
+WHERE EXISTS (SELECT 1 FROM process p
+	WHERE p.pid NOT IN (SELECT pid FROM allocator_probe WHERE offset IS NOT NULL)
+	AND (EXISTS (SELECT 1 FROM allocator_probe)
+		OR p.pid NOT IN (SELECT pid FROM allocator)))
+	-- what ran in the process before may have had one
+	OR EXISTS (SELECT 1 FROM allocator_probe) AND EXISTS (SELECT 1 FROM allocator a
+		WHERE a.linkage = 'static' AND NOT EXISTS (SELECT 1 FROM allocator_probe p
+			WHERE p.pid = a.pid AND p.module = a.module AND p.offset IS NOT NULL))
 UNION ALL
-SELECT toll, NULL, 'the recording has no end' FROM toll_kind
-WHERE NOT EXISTS (SELECT 1 FROM meta WHERE key = 'complete' AND value = '1');
+SELECT toll, NULL, 'the recording has no end', 0 FROM toll_kind
+WHERE NOT EXISTS (SELECT 1 FROM meta WHERE key = 'complete' AND value = '1')
+UNION ALL	-- a command that did not do all it does
+SELECT k.toll, NULL, e.reason, 0 FROM toll_kind k JOIN (
+	SELECT CASE WHEN ended IN ('size limit', 'the recording could not be written', 'error')
+			THEN 'the recording ended early: ' || ended
+		WHEN words IS NOT NULL AND ended = 'signal' THEN 'the command was interrupted'
+		WHEN ended IS NOT 'duration' AND status <> '0'
+			THEN 'the command failed (exit status ' || status || ')' END AS reason
+	FROM (SELECT MAX(CASE key WHEN 'end_reason' THEN value END) AS ended,
+			MAX(CASE key WHEN 'exit_status' THEN value END) AS status,
+			MAX(CASE key WHEN 'target_words' THEN value END) AS words FROM meta)) e
+	ON e.reason IS NOT NULL;
+
+-- What a toll's count lacks besides, where only that of some code is asked for. As count_doubt; a
+-- fault is also of the code that allocated its block.
+CREATE VIEW place_doubt AS
+SELECT k.toll, CASE l.name WHEN 'call_sites' THEN l.count END AS lost,
+	l.name || ' ' || l.count AS reason
+FROM toll_kind k JOIN losses l ON l.count > 0 AND CASE l.name
+	WHEN 'stacks_full' THEN 1
+	WHEN 'call_sites' THEN k.toll IN ('alloc', 'zero.libc')
+	WHEN 'blocks_full' THEN k.toll IN (SELECT toll FROM fault_class)
+	WHEN 'ring_block' THEN k.toll IN (SELECT toll FROM fault_class) END
+UNION ALL
+SELECT 'map', NULL, 'only some mapping calls were looked at'
+WHERE EXISTS (SELECT 1 FROM thinned WHERE what IN ('map', 'small_map') AND passed > 0)
+UNION ALL
+SELECT k.toll, NULL, 'processes started faster than they were looked at' FROM toll_kind k
+WHERE k.toll = 'map' AND EXISTS (SELECT 1 FROM loss WHERE name = 'programs_passed' AND count > 0)
+UNION ALL
+SELECT DISTINCT k.toll, NULL, d.reason FROM fault_class k JOIN (
+	SELECT 'of faults, where their blocks were allocated: ' || reason AS reason FROM count_doubt
+	WHERE toll = 'alloc' AND lost IS NULL
+	UNION ALL SELECT 'where blocks were allocated was not traced' FROM toll_kind
+	WHERE toll = 'alloc' AND not_captured IS NOT NULL) d;
 
 -- What a place is called when two recordings are compared, whose addresses and lines differ: the
 -- functions and files of the innermost three frames of the program's own, or else of the innermost

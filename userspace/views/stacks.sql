@@ -9,7 +9,8 @@
 CREATE VIEW kept_view AS
 SELECT column1 AS name
 FROM (VALUES ('kept_view'), ('stack_line'), ('stack_place'), ('stack_shown'), ('frames_json'),
-	('square_root'), ('map_net'), ('exact_count'), ('count_doubt'), ('stack_site'));
+	('square_root'), ('map_net'), ('exact_count'), ('count_doubt'),
+	('place_doubt'), ('stack_site'));
 
 -- ... and the columns that tables are looked up by: each gets an index.
 CREATE VIEW indexed_view AS

@@ -90,6 +90,14 @@ def test_a_budget_that_cannot_be_read(tmp_path: Path) -> None:
     assert_refused(memtoll("gate", "--budget", tmp_path, *COMMAND), 1, tmp_path)
     (tmp_path / "large.toml").write_text("#" * (MIB + 1))
     assert_refused(memtoll("gate", "--budget", tmp_path / "large.toml", *COMMAND), 1, "large.toml", "1 MiB")
+    assert_refused(memtoll("gate", "--budget", "/dev/zero", *COMMAND), 1, "/dev/zero", "1 MiB")
+
+
+def test_a_budget_without_a_bottom(budget: Path) -> None:
+    """Tables in tables without end are a line that says so, and no end of the stack."""
+    for text in ("a." * 400_000 + "a = 1", "[" + "a." * 400_000 + "a]", "a = " + "[" * 400_000):
+        budget.write_text("\n" + text)
+        assert_refused(memtoll("gate", "--budget", budget, *COMMAND), 1, f"{budget}:2")
 
 
 def test_recordings_are_not_replaced(tmp_path: Path, budget: Path) -> None:
@@ -240,6 +248,42 @@ def test_losses(tmp_path: Path, budget: Path) -> None:
     gate("--budget", budget, path, status=0)
 
 
+def test_a_baseline_that_nobody_knows(tmp_path: Path, budget: Path) -> None:
+    """Less than that is not within."""
+    budget.write_text('alloc.calls = "baseline"\ncow.count = "baseline"\n')
+    old = tmp_path / "old.memtoll"
+    made = recording(old)
+    made.row("watch", slice=1, call="malloc", windows=1, watched_ns=1000, watched_cpu_ns=1000)
+    made.save()
+    made.database.close()
+    calls, cow = gate("--budget", budget, "--baseline", old, save(tmp_path / "a.memtoll", parse=1), status=4)["bounds"]
+    assert (calls["result"], calls["reason"]) == ("unsure", "allocator calls were watched in windows only")
+    assert cow["result"] == "within"
+
+
+def test_an_interrupted_command_is_not_within(tmp_path: Path, budget: Path) -> None:
+    path = tmp_path / "a.memtoll"
+    made = recording(path)
+    made.meta(end_reason="signal", exit_status="143", target_words="./program")
+    made.save()
+    made.database.close()
+    found = gate("--budget", budget, path, status=4)
+    assert bound(found, "alloc.calls")["reason"] == "the command was interrupted"
+
+
+def test_code_whose_stacks_were_lost(tmp_path: Path, budget: Path) -> None:
+    """That matters to who asks for a place."""
+    path = tmp_path / "a.memtoll"
+    made = recording(path)
+    made.row("loss", slice=1, name="stacks_full", count=3)
+    made.save()
+    made.database.close()
+    budget.write_text('alloc.calls = 150\nsite."parse_*".alloc.calls = 200\n')
+    found = gate("--budget", budget, path, status=4)
+    assert bound(found, "alloc.calls")["result"] == "within"
+    assert bound(found, 'site."parse_*".alloc.calls')["reason"] == "stacks_full 3"
+
+
 def test_what_was_not_traced(tmp_path: Path, budget: Path) -> None:
     """Of a bound that somebody wrote: an error. Of the usual ones: said."""
     old = save(tmp_path / "old.memtoll")
@@ -264,6 +308,12 @@ def test_names_are_data(tmp_path: Path, budget: Path) -> None:
     budget.write_text("alloc.bytes = 0")
     result = memtoll("gate", "--budget", budget, path)
     assert result.status == 5 and "\x1b" not in result.stdout and "bad??" in result.stdout
+    made = recording(tmp_path / "b.memtoll")
+    made.row("not_captured", toll="map", reason="bad\x1b[31m")
+    made.save()
+    made.database.close()
+    result = memtoll("gate", "--baseline", tmp_path / "b.memtoll", tmp_path / "b.memtoll")
+    assert result.status == 0 and "\x1b" not in result.stdout and "not captured: bad?" in result.stdout
     assert gate("--budget", budget, path, status=5)["bounds"][0]["sites"][0]["function"] == 'bad\x1b\n"[31m'
 
 

@@ -164,6 +164,8 @@ static void against_a_baseline(void **state)
 		{ 1, 0, { 100, 90 }, 10, 105, GATE_UNSURE },
 		{ 1, 0, { 100, 90 }, 10, 111, GATE_OVER },
 		{ 1, 0, { 100, 90 }, INFINITY, 1000, GATE_UNSURE },
+		{ 1, 0, { 100, 90 }, INFINITY, 50, GATE_UNSURE },
+		{ 0, 100, { 100, 90 }, INFINITY, 50, GATE_WITHIN },
 		{ 1, 0, { 0, 0 }, 0, 1, GATE_OVER },
 	};
 	size_t i;
@@ -251,6 +253,11 @@ static void times_by_their_bounds(void **state)
 		{ 1.92, 0, { 0.99, 1.0, 1.01 }, GATE_OVER },
 		{ 1.93, 0, { 0.99, 1.0, 1.01 }, GATE_WITHIN },
 		{ 1.2, 0, { 0.3, 1.0, 1.7 }, GATE_WITHIN },
+		/* No interval: one run took no time. */
+		{ 0, 0.9, { 0, 1.0, 2.0 }, GATE_UNSURE },
+		{ 0, 1.1, { 0, 1.0, 2.0 }, GATE_WITHIN },
+		{ 1.2, 0, { 0, 1.0, 2.0 }, GATE_UNSURE },
+		{ 1.2, 0, { 0, 0, 0 }, GATE_WITHIN },
 	};
 	static const double without[] = { 0.495, 0.5, 0.505 }, divisor[SIDES] = { 1, 1 };
 	size_t i;
@@ -279,6 +286,35 @@ static void times_by_their_bounds(void **state)
 	}
 }
 
+/* Where too much was lost, a time that is not over is not within either. */
+static void times_that_lack(void **state)
+{
+	static const double with[] = { 0.99, 1.0, 1.01 }, divisor[SIDES] = { 1, 1 };
+	GPtrArray *none = runs_new();
+	struct comparison *times = comparison_new();
+	struct figure *figure =
+		comparison_figure(times, COMPARE_TOLL, "alloc", "allocator", COMPARE_SECONDS);
+	const struct finding *finding;
+	struct verdict *verdict;
+
+	(void)state;
+	a_bound.metric = GATE_TIME;
+	a_bound.factor = 0;
+	a_bound.more = 2;
+	g_array_append_vals(figure->values[WITH], with, 3);
+	comparison_finish(times, divisor);
+	verdict = verdict_new(&budget, none, none, times);
+	finding = g_ptr_array_index(verdict->findings, 0);
+	assert_int_equal(finding->result, GATE_WITHIN);
+	verdict_doubt_times(verdict, "calls_full 9");
+	assert_int_equal(finding->result, GATE_UNSURE);
+	assert_string_equal(finding->reason, "calls_full 9");
+	assert_int_equal(verdict->unsure, 1);
+	verdict_free(verdict);
+	comparison_free(times);
+	g_ptr_array_unref(none);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -288,6 +324,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(sites_by_growth, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_missing, setup, teardown),
 		cmocka_unit_test_setup_teardown(times_by_their_bounds, setup, teardown),
+		cmocka_unit_test_setup_teardown(times_that_lack, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -51,6 +51,10 @@ def changed(sql: str, *values: Any, scenario: str = "heap-blocks") -> dict[str, 
         ("reads_full", {"file.read"}),
         ("ring_faults", {"zero.kernel", "cow", "file.fault", "swap.in", "fault.user", "fault.other"}),
         ("swaps_full", {"swap.out", "reclaim"}),
+        ("walk_failed", {"zero.kernel", "cow", "file.fault", "swap.in", "fault.user", "fault.other"}),
+        ("header_unreadable", {"zero.libc"}),
+        ("return_missed", {"alloc", "zero.libc"}),
+        ("ring_outlier", set()),
         ("outliers_preempted", set()),
         ("call_sites", set()),
     ],
@@ -62,16 +66,82 @@ def test_lost_events(loss: str, tolls: set[str]) -> None:
     assert all(reasons == [(7, f"{loss} 7")] for reasons in found.values())
 
 
+@pytest.mark.parametrize(
+    "loss", ["late_attach", "attach_failed", "mappings_left_out", "ring_process", "processes_full"]
+)
+def test_what_nobody_looked_at(loss: str) -> None:
+    """Of how many calls is not known."""
+    found = changed("INSERT INTO loss (slice, name, count) VALUES (1, ?, 1)", loss)
+    assert found["alloc"] == found["zero.libc"] == [(None, f"{loss} 1")]
+    assert ("zero.kernel" in found) == (loss == "processes_full")
+
+
+@pytest.mark.parametrize("static", [False, True])
+def test_a_process_without_a_known_allocator(static: bool) -> None:
+    """Nor is it known where the functions of a statically linked program are that was stripped."""
+    made = SCENARIOS["heap-blocks"]()
+    if static:
+        values = {"version": "", "functions": "", "refused": "", "tunables": "", "linkage": "static"}
+        made.row("allocator", pid=42, module="/srv/static", kind="glibc", **values)
+    else:
+        made.process(pid=43, role="child")
+    found = doubts(made)
+    assert set(found) == {"alloc", "zero.libc"}
+    assert all(lost is None and "no allocator" in reason for ((lost, reason),) in found.values())
+
+
+@pytest.mark.parametrize(
+    ("facts", "reason"),
+    [
+        ({"end_reason": "target exited", "exit_status": "3"}, "the command failed (exit status 3)"),
+        ({"end_reason": "signal", "exit_status": "0", "target_words": "x"}, "the command was interrupted"),
+        ({"end_reason": "size limit"}, "the recording ended early: size limit"),
+        ({"end_reason": "target exited", "exit_status": "0", "target_words": "x"}, None),
+        ({"end_reason": "signal"}, None),
+        ({"end_reason": "duration", "exit_status": "143", "target_words": "x"}, None),
+    ],
+)
+def test_commands_that_did_not_do_all(facts: dict[str, str], reason: str | None) -> None:
+    """A process that was attached to goes on, and -d ends a command: those are whole."""
+    made = SCENARIOS["heap-blocks"]()
+    for key, value in facts.items():
+        made.database.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+    found = doubts(made)
+    assert {toll: rows for toll, rows in found.items() if rows != [(None, reason)]} == {}
+    assert bool(found) == (reason is not None)
+
+
+def place_doubts(sql: str, *values: Any) -> dict[str, int | None]:
+    made = SCENARIOS["heap-blocks"]()
+    made.database.execute(sql, values)
+    return {row["toll"]: row["lost"] for row in made.rows("SELECT DISTINCT toll, lost FROM place_doubt")}
+
+
+def test_doubts_of_places() -> None:
+    """Of whose code it is, and with faults of who allocated the block."""
+    faults = {"zero.kernel", "cow", "file.fault", "swap.in", "fault.user", "fault.other"}
+    assert place_doubts("SELECT 1") == {}
+    loss = "INSERT INTO loss (slice, name, count) VALUES (1, ?, 7)"
+    assert place_doubts(loss, "call_sites") == {"alloc": 7, "zero.libc": 7}
+    assert {"alloc", "map", "file.read"} | faults <= set(place_doubts(loss, "stacks_full"))
+    assert place_doubts(loss, "blocks_full") == dict.fromkeys(faults)
+    assert place_doubts(loss, "late_attach") == dict.fromkeys(faults)
+    assert place_doubts("INSERT INTO not_captured VALUES ('alloc', 'left out')") == dict.fromkeys(faults)
+    thinned = "INSERT INTO thinned (slice, what, seen, passed) VALUES (1, ?, 10, 90)"
+    assert place_doubts(thinned, "small_map") == {"map": None}
+
+
 def test_a_thread_without_a_state_makes_all_doubtful() -> None:
     found = changed("INSERT INTO loss (slice, name, count) VALUES (1, 'thread_state', 1)")
     assert {"alloc", "zero.libc", "zero.kernel", "map", "file.read", "swap.out"} <= set(found)
 
 
 @pytest.mark.parametrize(
-    ("call", "tolls"), [("calloc", {"alloc", "zero.libc"}), ("free", {"alloc"}), ("syscall", set()), ("malloc", set())]
+    ("call", "tolls"),
+    [("calloc", {"alloc", "zero.libc"}), ("free", {"alloc"}), ("syscall", set()), ("malloc", {"alloc"})],
 )
 def test_calls_that_were_watched_in_windows(call: str, tolls: set[str]) -> None:
-    """Nobody called malloc there; mapping calls that were not watched are losses."""
+    """No window saw a malloc there, which is not that there was none; unwatched mapping calls are losses."""
     sql = "INSERT INTO watch (slice, call, windows, watched_ns, watched_cpu_ns) VALUES (1, ?, 1, 1000, 1000)"
     found = changed(sql, call)
     assert set(found) == tolls
@@ -81,6 +151,11 @@ def test_calls_that_were_watched_in_windows(call: str, tolls: set[str]) -> None:
 def test_faults_of_which_some_were_looked_at() -> None:
     found = changed("INSERT INTO thinned (slice, what, seen, passed) VALUES (1, 'fault', 10, 90)")
     assert set(found) == {"zero.kernel", "cow", "file.fault", "swap.in", "fault.user", "fault.other"}
+
+
+def test_reads_of_which_some_were_looked_at() -> None:
+    found = changed("INSERT INTO thinned (slice, what, seen, passed) VALUES (1, 'read', 10, 90)")
+    assert set(found) == {"file.read"}
 
 
 def test_doubts() -> None:
