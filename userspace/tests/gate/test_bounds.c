@@ -130,6 +130,8 @@ static void refused(void **state)
 		{ "", "no bound" },
 		{ "# nothing\n[alloc]\n", "no bound" },
 		{ "alloc.calls = \n", ":1: " },
+		{ "[[\nalloc.calls = 1\n", ":1: " },
+		{ "[[  .alloc]]\n", ":1: " },
 		{ "\nalloc.calls = 1\nalloc.calls = 2\n", ":3: " },
 		{ "alloc.calls = 1\xff\n", ":1: " },
 		{ "alloc.weight = 1", ":1: alloc.weight: 'weight' is not count, bytes or time" },
