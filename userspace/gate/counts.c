@@ -7,9 +7,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/message.h"
 #include "recording/recording.h"
-#include "recording/recording_schema.h"
+#include "report/report_page.h"
 #include "report/report_views.h"
 
 static void site_free(void *data)
@@ -42,16 +41,7 @@ void counts_free(struct counts *counts)
 	g_free(counts);
 }
 
-static sqlite3_stmt *query(sqlite3 *database, const char *sql)
-{
-	sqlite3_stmt *statement = NULL;
-
-	if (sqlite3_prepare_v2(database, sql, -1, &statement, NULL) == SQLITE_OK)
-		return statement;
-	report_complain(database, sqlite3_errmsg(database));
-	return NULL;
-}
-
+/* As it is, as names are compared: who prints it escapes it. */
 static char *column(sqlite3_stmt *row, int index)
 {
 	const char *text = (const char *)sqlite3_column_text(row, index);
@@ -65,28 +55,12 @@ static int make_views(sqlite3 *database)
 	static const char *const names[] = { "losses",	    "toll_kind",   "library_frame",
 					     "frame_line",  "stack_line",  "exact_count",
 					     "count_doubt", "place_doubt", "stack_site" };
+	int err = 0;
 	size_t i;
 
-	for (i = 0; i < G_N_ELEMENTS(names); i++) {
-		g_autofree char *select = recording_schema_query(names[i]);
-		g_autofree char *sql =
-			g_strdup_printf("CREATE TEMP %s %s AS %s",
-					!strcmp(names[i], "stack_line") ? "VIEW" : "TABLE",
-					names[i], select);
-
-		if (sqlite3_exec(database, sql, NULL, NULL, NULL) != SQLITE_OK) {
-			report_complain(database, sqlite3_errmsg(database));
-			return -EIO;
-		}
-		if (!strcmp(names[i], "frame_line") &&
-		    sqlite3_exec(database,
-				 "CREATE INDEX temp.frame_line_id ON frame_line (frame_id)", NULL,
-				 NULL, NULL) != SQLITE_OK) {
-			report_complain(database, sqlite3_errmsg(database));
-			return -EIO;
-		}
-	}
-	return 0;
+	for (i = 0; i < G_N_ELEMENTS(names) && !err; i++)
+		err = report_view_make(database, names[i], strcmp(names[i], "stack_line") != 0);
+	return err;
 }
 
 /* A list of SQL with the tolls of a bound: names of our own. */
@@ -106,7 +80,7 @@ static char *tolls_of(const struct bound *bound)
 }
 
 /* Nothing can go to swap where there is none, which leaves no count out of a sum. */
-static int read_missing(sqlite3 *database, const struct bound *bound, const char *tolls,
+static int read_missing(struct page *page, const struct bound *bound, const char *tolls,
 			struct count *count)
 {
 	g_autofree char *sql = g_strdup_printf(
@@ -114,15 +88,11 @@ static int read_missing(sqlite3 *database, const struct bound *bound, const char
 		" not_captured IS NOT NULL AND toll NOT IN ('zero.app', 'copy.app',"
 		" 'compute') AND (%d OR family <> 'swap') ORDER BY position LIMIT 1",
 		tolls, bound->scope == GATE_TOLL);
-	sqlite3_stmt *row = query(database, sql);
-	int status = row ? sqlite3_step(row) : SQLITE_ERROR;
+	sqlite3_stmt *row = page_query(page, sql);
 
-	if (status == SQLITE_ROW)
+	while (page_next(page, row))
 		count->missing = column(row, 0);
-	else if (row && status != SQLITE_DONE)
-		report_complain(database, sqlite3_errmsg(database));
-	sqlite3_finalize(row);
-	return status == SQLITE_ROW || status == SQLITE_DONE ? 0 : -EIO;
+	return page->err;
 }
 
 static void add_doubt(sqlite3_stmt *row, const struct bound *bound, struct count *count)
@@ -142,7 +112,7 @@ static void add_doubt(sqlite3_stmt *row, const struct bound *bound, struct count
 		count->lost += sqlite3_column_double(row, 1);
 }
 
-static int read_doubt(sqlite3 *database, const struct bound *bound, const char *tolls,
+static int read_doubt(struct page *page, const struct bound *bound, const char *tolls,
 		      struct count *count)
 {
 	/* A reason is there once for all tolls of a family. */
@@ -152,15 +122,11 @@ static int read_doubt(sqlite3 *database, const struct bound *bound, const char *
 		" temp.place_doubt WHERE %d) WHERE toll IN %s GROUP BY reason ORDER BY 3 DESC,"
 		" lost DESC",
 		bound->pattern != NULL, tolls);
-	sqlite3_stmt *row = query(database, sql);
-	int status = SQLITE_ERROR;
+	sqlite3_stmt *row = page_query(page, sql);
 
-	while (row && (status = sqlite3_step(row)) == SQLITE_ROW)
+	while (page_next(page, row))
 		add_doubt(row, bound, count);
-	sqlite3_finalize(row);
-	if (row && status != SQLITE_DONE)
-		report_complain(database, sqlite3_errmsg(database));
-	return status == SQLITE_DONE ? 0 : -EIO;
+	return page->err;
 }
 
 static void add_site(sqlite3_stmt *row, struct count *count)
@@ -185,7 +151,7 @@ static void add_site(sqlite3_stmt *row, struct count *count)
  * not matter. A pattern is SQLite's GLOB, as everywhere in the views: of a function, a file or a
  * module by their whole name or the end of their path.
  */
-static int read_sites(sqlite3 *database, const struct bound *bound, const char *tolls,
+static int read_sites(struct page *page, const struct bound *bound, const char *tolls,
 		      struct count *count)
 {
 	static const char matched[] =
@@ -203,20 +169,16 @@ static int read_sites(sqlite3 *database, const struct bound *bound, const char *
 		bound->metric == GATE_BYTES ? "bytes" : "count",
 		bound->scope == GATE_ALL_FAULTS ? "c.fault AND" : "", tolls,
 		bound->pattern ? matched : "");
-	sqlite3_stmt *row = query(database, sql);
-	int status = SQLITE_ERROR;
+	sqlite3_stmt *row = page_query(page, sql);
 
 	if (row && bound->pattern)
 		sqlite3_bind_text(row, 1, bound->pattern, -1, SQLITE_STATIC);
-	while (row && (status = sqlite3_step(row)) == SQLITE_ROW)
+	while (page_next(page, row))
 		add_site(row, count);
-	sqlite3_finalize(row);
-	if (row && status != SQLITE_DONE)
-		report_complain(database, sqlite3_errmsg(database));
-	return status == SQLITE_DONE ? 0 : -EIO;
+	return page->err;
 }
 
-static int read_bound(sqlite3 *database, const struct bound *bound, struct count *count)
+static int read_bound(struct page *page, const struct bound *bound, struct count *count)
 {
 	g_autofree char *tolls = tolls_of(bound);
 	int err = 0;
@@ -226,28 +188,29 @@ static int read_bound(sqlite3 *database, const struct bound *bound, struct count
 		count->value = NAN;
 		return 0;
 	}
-	err = read_missing(database, bound, tolls, count);
+	err = read_missing(page, bound, tolls, count);
 	if (!err)
-		err = read_doubt(database, bound, tolls, count);
+		err = read_doubt(page, bound, tolls, count);
 	if (!err)
-		err = read_sites(database, bound, tolls, count);
+		err = read_sites(page, bound, tolls, count);
 	return err;
 }
 
-static void read_command(sqlite3 *database, struct counts *counts)
+static int read_command(struct page *page, struct counts *counts)
 {
 	sqlite3_stmt *row =
-		query(database, "SELECT value FROM main.meta WHERE key = 'target_words'");
+		page_query(page, "SELECT value FROM main.meta WHERE key = 'target_words'");
 
-	if (row && sqlite3_step(row) == SQLITE_ROW)
+	while (page_next(page, row))
 		counts->command = column(row, 0);
-	sqlite3_finalize(row);
+	return page->err;
 }
 
 struct counts *counts_read(const char *path, const struct bounds *budget)
 {
 	struct counts *counts = NULL;
 	sqlite3 *database = recording_open(path);
+	struct page page = { .database = database };
 	int err;
 	guint i;
 
@@ -259,9 +222,9 @@ struct counts *counts_read(const char *path, const struct bounds *budget)
 	counts->of = g_new0(struct count, counts->length);
 	err = make_views(database);
 	if (!err)
-		read_command(database, counts);
+		err = read_command(&page, counts);
 	for (i = 0; !err && i < counts->length; i++)
-		err = read_bound(database, g_ptr_array_index(budget->list, i), &counts->of[i]);
+		err = read_bound(&page, g_ptr_array_index(budget->list, i), &counts->of[i]);
 	sqlite3_close(database);
 	if (err)
 		g_clear_pointer(&counts, counts_free);

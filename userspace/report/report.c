@@ -80,6 +80,20 @@ static int make_view(sqlite3 *database, const struct recording_view *view, bool 
 	return err;
 }
 
+int report_view_make(sqlite3 *database, const char *name, bool as_table)
+{
+	const GPtrArray *views = recording_schema_views();
+	guint i;
+
+	for (i = 0; i < views->len; i++) {
+		const struct recording_view *view = g_ptr_array_index(views, i);
+
+		if (!strcmp(view->name, name))
+			return make_view(database, view, as_table);
+	}
+	g_assert_not_reached();
+}
+
 static int trim_sites(sqlite3 *database, unsigned int sites)
 {
 	char *sql;
