@@ -510,6 +510,14 @@ def bpf_objects(pid: int) -> dict[str, set[int]]:
     return held
 
 
+def are_gone(kind: str, numbers: set[int]) -> bool:
+    return not numbers & kernel_objects(kind)
+
+
+def wait_gone(kind: str, numbers: set[int]) -> None:
+    wait_until(functools.partial(are_gone, kind, numbers), f"the {kind}s {numbers} to go")
+
+
 def bpf_maps(pid: int) -> dict[str, int]:
     """Numbers of the maps that a process holds, by the kernel's names for them."""
     held: set[int] = set()
@@ -612,6 +620,11 @@ def traces(tracer: subprocess.Popen[str]) -> bool:
         if not allowed or nice <= FIRST:
             tracing.add(tracer.pid)
     return tracer.pid in tracing
+
+
+def running_loop() -> Program:
+    """10 MiB, calloc and free, again and again, for longer than any test; it rests 20 ms each time."""
+    return Program(workload("calloc_loop"), str(10 * MIB), "0", "--seconds", "600", "--rest", "20000")
 
 
 def wait_attached(tracer: subprocess.Popen[str], pid: int) -> None:

@@ -12,7 +12,6 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -26,14 +25,15 @@ from harness import (
     changed_text,
     finish,
     integrity,
-    kernel_objects,
     query,
     record,
     report,
+    running_loop,
     spawn,
     start_record,
     tool,
     wait_attached,
+    wait_gone,
     wait_slices,
     wait_until,
     workload,
@@ -49,23 +49,15 @@ MOMENTS = 11
 THREADS = 20_011
 
 
-def running_loop() -> Program:
-    return Program(workload("calloc_loop"), str(TEN), "0", "--seconds", "600", "--rest", "20000")
-
-
 def held_objects(tracer: subprocess.Popen[str]) -> dict[str, set[int]]:
     with suppress(FileNotFoundError):
         return bpf_objects(tracer.pid)
     return {}
 
 
-def are_gone(kind: str, numbers: set[int]) -> bool:
-    return not numbers & kernel_objects(kind)
-
-
 def wait_all_gone(held: dict[str, set[int]]) -> None:
     for kind, numbers in held.items():
-        wait_until(partial(are_gone, kind, numbers), f"the {kind}s to go")
+        wait_gone(kind, numbers)
 
 
 def test_target_dies_at_any_moment_of_the_attach(out: Path) -> None:

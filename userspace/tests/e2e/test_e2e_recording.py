@@ -39,11 +39,13 @@ from harness import (
     query,
     record,
     report,
+    running_loop,
     spawn,
     start_record,
     tool,
     uprobe_pages,
     wait_attached,
+    wait_gone,
     wait_slices,
     wait_until,
     workload,
@@ -58,10 +60,6 @@ TEN = 10 * MIB
 KILLED = 7
 
 
-def running_loop() -> Program:
-    return Program(workload("calloc_loop"), str(TEN), "0", "--seconds", "600", "--rest", "20000")
-
-
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Recording:
     path = tmp_path_factory.mktemp("small") / "small.memtoll"
@@ -70,10 +68,6 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Recording:
 
 def untouched(program: Program) -> bool:
     return not changed_text(program.pid)
-
-
-def wait_gone(kind: str, numbers: set[int]) -> None:
-    wait_until(lambda: not numbers & kernel_objects(kind), f"the {kind}s {numbers} to go")
 
 
 def test_kill_9(out: Path) -> None:
