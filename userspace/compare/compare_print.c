@@ -78,6 +78,28 @@ static char *what_moved(const struct comparison *comparison, double total)
 	return g_strdup(text->str);
 }
 
+/*
+ * Did both the wall and the CPU time of the runs that are not traced move the other way? A burst of
+ * other work can hit the runs of one side by chance, and the bounds, which take runs to vary each
+ * for itself, know nothing of it: what is said of the program has to hold of these as well.
+ */
+static bool is_contradicted(const struct compare_plan *plan, const struct comparison *comparison,
+			    double difference)
+{
+	static const char *const names[] = { "wall time", "CPU time" };
+	size_t i;
+
+	if (plan->tracing.duration_ns) /* each is ended after the same time */
+		return false;
+	for (i = 0; i < G_N_ELEMENTS(names); i++) {
+		const struct figure *plain = comparison_find(comparison, COMPARE_RUN, names[i]);
+
+		if (!plain || !(plain->difference.value * difference < 0))
+			return false;
+	}
+	return true;
+}
+
 char *compare_conclusion(const struct compare_plan *plan, const struct comparison *comparison,
 			 const char **verdict)
 {
@@ -105,6 +127,13 @@ char *compare_conclusion(const struct compare_plan *plan, const struct compariso
 				       per, before, after, difference,
 				       ratio_proved(ratio) ? "too little to matter (below 2 %)" :
 							     "within the error (99 % bounds)");
+	}
+	if (is_contradicted(plan, comparison, with - without)) {
+		*verdict = "none";
+		return g_strdup_printf("No difference that holds: the observed time of %s is %s"
+				       " without and %s with the change, and the runs that were not"
+				       " traced moved the other way. Use more --runs.",
+				       per, before, after);
 	}
 	if (with < without) {
 		*verdict = "less";

@@ -7,8 +7,9 @@
 
 /*
  * The sentence that says what the change did to the observed time: less, more, or no difference,
- * which is said where its 99 % bounds hold 0 or it is below 2 %. *verdict: "less", "more", "none"
- * or "unknown" (no bounds). Freed by g_free().
+ * which is said where its 99 % bounds hold 0, where it is below 2 %, and where the runs that were
+ * not traced moved the other way. *verdict: "less", "more", "none" or "unknown" (no bounds). Freed
+ * by g_free().
  */
 char *compare_conclusion(const struct compare_plan *plan, const struct comparison *comparison,
 			 const char **verdict);

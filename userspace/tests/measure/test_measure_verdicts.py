@@ -6,17 +6,19 @@ The counts behind each of them are in the test_e2e_ file of the same workload.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from test_e2e_compare import CALLS, PINNED, REMEDIES, USED_CALLS, Remedy, compare, loop
+from test_e2e_compare import CALLS, PINNED, REMEDIES, USED_CALLS, Compared, Remedy, compare, loop
 from test_e2e_tls import CLEARS, NEWEST, client, identity, port
 from test_e2e_zeroing import CACHED_CALLS, HUNDRED, MAPPED, calloc_loop, preload
 
 from environments import python_with
 from harness import MIB, Recording, record, workload
-from measuring import Bound, settle
+from measuring import OTHERS, Bound, Others, settle
 from shape import family_shares
+from suite import undecided
 
 pytestmark = [pytest.mark.root, pytest.mark.measure]
 
@@ -25,25 +27,37 @@ __all__ = ["identity", "port"]  # fixtures
 
 # One run of three that the machine held up would leave nothing proved.
 RUNS = 5
+# Bounds of 99 % fail once in a hundred comparisons, and more often where others' work comes in bursts: a conclusion is
+# wrong where it comes again each time.
+TRIES = 3
+
+
+def concluded(observed: str, try_it: Callable[[], Compared]) -> Compared:
+    others = Others()
+    for _ in range(TRIES):
+        found = try_it()
+        if found.observed == observed:
+            return found
+    said = f"{found.observed}, and not {observed}, {TRIES} times: {found.whole}"
+    busy = others.processors()
+    assert busy > OTHERS, said
+    undecided(f"others kept {busy:.2f} processors busy; {said}")
 
 
 def test_not_clearing_is_a_gain() -> None:
-    found = compare("--set", PINNED, command=loop(CALLS), runs=RUNS)
-    assert found.observed == "less", found.whole
+    found = concluded("less", lambda: compare("--set", PINNED, command=loop(CALLS), runs=RUNS))
     assert found.plain("CPU time")["ratio"] < 0.5
     assert "saves" in found.whole["conclusion"]["sentence"]
 
 
 def test_same_setting_is_a_loss_where_blocks_are_used() -> None:
-    found = compare("--set", PINNED, command=loop(USED_CALLS, "--touch"), runs=RUNS)
-    assert found.observed == "more", found.whole
+    found = concluded("more", lambda: compare("--set", PINNED, command=loop(USED_CALLS, "--touch"), runs=RUNS))
     assert found.toll("zero.kernel")["ratio"] > 2
     assert "times as much" in found.whole["conclusion"]["sentence"]
 
 
 def test_a_change_that_does_nothing_is_no_difference() -> None:
-    found = compare("--set", "FOO=1", command=loop())
-    assert found.observed == "none", found.whole
+    found = concluded("none", lambda: compare("--set", "FOO=1", command=loop(), runs=RUNS))
     assert found.whole["conclusion"]["sentence"].startswith("No difference")
 
 
@@ -53,21 +67,22 @@ def test_a_change_that_does_nothing_is_no_difference() -> None:
     ids=[name for name, remedy in REMEDIES.items() if remedy.helps],
 )
 def test_remedies_of_churn(remedy: Remedy) -> None:
-    found = remedy.try_it(RUNS)
-    assert found.observed == "less", found.whole
+    found = concluded("less", lambda: remedy.try_it(RUNS))
     assert found.toll("zero.kernel")["ratio"] < 0.5
 
 
 def test_remedy_of_purging() -> None:
     """jemalloc set to release memory at once: each round gets its 4 MiB from the kernel anew."""
-    found = compare(
-        "--set",
-        "MALLOC_CONF=dirty_decay_ms:10000",
-        command=["env", "LD_PRELOAD=libjemalloc.so.2", workload("storms"), "blocks", "41", "1", str(4 * MIB)],
-        env={"MALLOC_CONF": "dirty_decay_ms:0"},
-        runs=RUNS,
+    concluded(
+        "less",
+        lambda: compare(
+            "--set",
+            "MALLOC_CONF=dirty_decay_ms:10000",
+            command=["env", "LD_PRELOAD=libjemalloc.so.2", workload("storms"), "blocks", "41", "1", str(4 * MIB)],
+            env={"MALLOC_CONF": "dirty_decay_ms:0"},
+            runs=RUNS,
+        ),
     )
-    assert found.observed == "less", found.whole
 
 
 def mapping_is_more_than_zeroing(recording: Recording) -> bool:
