@@ -125,11 +125,24 @@ static const char *find_missing(const GPtrArray *runs, guint bound)
 	return NULL;
 }
 
+/*
+ * A baseline of fewer runs than there are now does not tell how its count varies by itself, as that
+ * of threads does. It may by as much as it now does.
+ */
+static double variation_of(const struct finding *finding, const GPtrArray *before,
+			   const GPtrArray *now)
+{
+	if (!finding->bound->factor || before->len >= now->len)
+		return 0;
+	return finding->high - finding->low;
+}
+
 static void judge_count(struct finding *finding, const GPtrArray *before, const GPtrArray *now,
 			guint bound)
 {
 	const struct count *least = count_at(now, 0, bound);
 	double most_before = 0; /* with what was lost */
+	double variation;
 	unsigned int over = 0, within = 0;
 	guint i;
 
@@ -148,16 +161,19 @@ static void judge_count(struct finding *finding, const GPtrArray *before, const 
 		if (count->lost && finding->bound->factor)
 			finding->reason = count->reason;
 	}
-	finding->limit = limit_of(finding->bound, finding->before);
+	for (i = 0; i < now->len; i++) {
+		finding->low = fmin(finding->low, count_at(now, i, bound)->value);
+		finding->high = fmax(finding->high, count_at(now, i, bound)->value);
+	}
+	variation = variation_of(finding, before, now);
+	finding->limit = limit_of(finding->bound, finding->before) + variation;
 	for (i = 0; i < now->len; i++) {
 		const struct count *count = count_at(now, i, bound);
-		enum gate_result result =
-			judge_run(count, finding->limit, limit_of(finding->bound, most_before));
+		enum gate_result result = judge_run(
+			count, finding->limit, limit_of(finding->bound, most_before) + variation);
 
 		over += result == GATE_OVER;
 		within += result == GATE_WITHIN;
-		finding->low = fmin(finding->low, count->value);
-		finding->high = fmax(finding->high, count->value);
 		if (count->value < least->value)
 			least = count;
 		if (!finding->reason)

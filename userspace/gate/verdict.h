@@ -36,7 +36,8 @@ struct verdict {
 /*
  * before, now: of struct counts; before may be empty where no bound is against a baseline. A count
  * is over where it is in every run, above what the baseline's runs had at most, lost events
- * included; within where it is in any of the runs, were all that was lost added to it.
+ * included; within where it is in any of the runs, were all that was lost added to it. Where the
+ * baseline has fewer runs it may vary as much as the count does now.
  *
  * times: of bounds on times, without and with; NULL: there are none. A time is over where the 99 %
  * bounds of its mean, or of its ratio to the baseline's, are above the limit.

@@ -190,6 +190,47 @@ static void against_a_baseline(void **state)
 	}
 }
 
+/* A single run tells nothing of what threads, or the kernel, do otherwise in the next one. */
+static void a_single_baseline_may_vary_as_well(void **state)
+{
+	static const struct {
+		double factor, more, now[3], limit;
+		guint before;
+		enum gate_result result;
+	} cases[] = {
+		{ 1, 0, { 103, 101, 102 }, 102, 1, GATE_WITHIN },
+		{ 1, 0, { 105, 103, 104 }, 102, 1, GATE_OVER },
+		{ 1, 0, { 101, 101, 101 }, 100, 1, GATE_OVER },
+		{ 1, 4, { 107, 107, 105 }, 106, 1, GATE_WITHIN },
+		/* three do */
+		{ 1, 0, { 103, 101, 102 }, 100, 3, GATE_OVER },
+		/* and an amount is an amount */
+		{ 0, 100, { 103, 101, 102 }, 100, 1, GATE_OVER },
+	};
+	size_t i, k;
+
+	(void)state;
+	for (i = 0; i < G_N_ELEMENTS(cases); i++) {
+		GPtrArray *before = runs_new(), *now = runs_new();
+		const struct finding *finding;
+		struct verdict *verdict;
+
+		a_bound.factor = cases[i].factor;
+		a_bound.more = cases[i].more;
+		for (k = 0; k < cases[i].before; k++)
+			add_run(before, 100, 0);
+		for (k = 0; k < G_N_ELEMENTS(cases[i].now); k++)
+			add_run(now, cases[i].now[k], 0);
+		verdict = verdict_new(&budget, before, now, NULL);
+		finding = g_ptr_array_index(verdict->findings, 0);
+		if (finding->result != cases[i].result || finding->limit != cases[i].limit)
+			fail_msg("case %zu: limit %g", i, finding->limit);
+		verdict_free(verdict);
+		g_ptr_array_unref(before);
+		g_ptr_array_unref(now);
+	}
+}
+
 /* What grew most stands first, also where it is not the largest; what gives back is not why. */
 static void sites_by_growth(void **state)
 {
@@ -321,6 +362,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(absolute, setup, teardown),
 		cmocka_unit_test_setup_teardown(over_in_every_run, setup, teardown),
 		cmocka_unit_test_setup_teardown(against_a_baseline, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_single_baseline_may_vary_as_well, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(sites_by_growth, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_missing, setup, teardown),
 		cmocka_unit_test_setup_teardown(times_by_their_bounds, setup, teardown),
