@@ -65,11 +65,13 @@ def test_nothing_outside_is_read(room: Room, name: str) -> None:
     assert {line.split()[-1] for line in listed.splitlines()} == {"one.memtoll", "below/two.memtoll"}
 
 
+@pytest.mark.slow
 def test_a_link_that_stays_inside_is_read(room: Room) -> None:
     (room.directory / "again.memtoll").symlink_to("below/two.memtoll")
     assert room.verdict("again.memtoll") == room.verdict("below/two.memtoll") == room.verdict("one.memtoll")
 
 
+@pytest.mark.slow
 def test_no_device_and_no_pipe_is_opened(room: Room) -> None:
     os.mkfifo(room.directory / "pipe.memtoll")
     for name in ("pipe.memtoll", "below", "missing.memtoll", "a\0b", "\ud800", "x" * 5000, "../" * 2000):

@@ -132,6 +132,7 @@ def started(*words: str | Path, **options: int) -> subprocess.Popen[str]:
         signal.signal(signal.SIGINT, old)
 
 
+@pytest.mark.slow
 def test_closed_pipe(busy: Path) -> None:
     read, write = os.pipe()
     os.close(read)

@@ -173,6 +173,7 @@ def change(path: Path, sql: str) -> Path:
         ("INSERT INTO not_captured VALUES ('zero.app', 'because')", "captured by one of them only: zero.app"),
     ],
 )
+@pytest.mark.slow
 def test_refused(tmp_path: Path, sql: str, reason: str) -> None:
     before, after = made(tmp_path, "before", 1), change(made(tmp_path, "after", 1), sql)
     with pytest.raises(memtoll.NotComparable) as raised:

@@ -79,6 +79,7 @@ def test_folded_of_all_tolls(busy: Path, tmp_path: Path) -> None:
 # ---- CSV
 
 
+@pytest.mark.slow
 def test_csv_to_the_last_digit(busy: Path, tmp_path: Path) -> None:
     with memtoll.open(busy) as rec:
         export(rec, tmp_path / "tables", "csv")
@@ -130,6 +131,7 @@ def test_every_dtype_has_a_type() -> None:
 # ---- NDJSON
 
 
+@pytest.mark.slow
 def test_ndjson_to_the_last_digit(busy: Path, tmp_path: Path) -> None:
     with memtoll.open(busy) as rec:
         export(rec, tmp_path / "all.ndjson")
@@ -147,6 +149,7 @@ def test_ndjson_to_the_last_digit(busy: Path, tmp_path: Path) -> None:
     assert len(rest) == sum(1 for line in rest if line["frame"] in frames.BY_NAME)
 
 
+@pytest.mark.slow
 def test_chunks(busy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same whatever a chunk holds; progress ends at the end."""
     seen: list[tuple[str, int, int]] = []
@@ -206,6 +209,7 @@ def test_a_failure_leaves_nothing(
     assert set(tmp_path.iterdir()) == before
 
 
+@pytest.mark.slow
 def test_directories(heap_blocks: Path, tmp_path: Path) -> None:
     mine = tmp_path / "mine"
     mine.mkdir()

@@ -172,6 +172,7 @@ def check_sums(path: Path) -> None:
         assert len(rec.timeline) == slices * len(captured)
 
 
+@pytest.mark.slow
 def test_equal_to_the_report(scenario: Path) -> None:
     check_against(scenario, said(scenario))
 

@@ -207,6 +207,7 @@ def crossings(lines: np.ndarray[Any, Any], height: float) -> int:
     return int(1 + (np.diff(through) > 0.1).sum()) if len(through) else 0
 
 
+@pytest.mark.slow
 def test_map_leaves_out_the_hole_and_keeps_the_diagonals(tmp_path: Path) -> None:
     path = tmp_path / "sweeps.memtoll"
     sweeps(path, passes=4, pages=8192)
@@ -387,6 +388,7 @@ def test_costs_of_sites_are_the_sites(busy: Path) -> None:
         assert len(points) == int((costs["time_s"] >= 1e-6).sum())
 
 
+@pytest.mark.slow
 def test_before_and_after(tmp_path: Path) -> None:
     for name in ("heap-blocks", "mapped-blocks"):
         SCENARIOS[name](tmp_path / f"{name}.memtoll").database.close()

@@ -174,6 +174,7 @@ def test_over_is_over_with_losses(tmp_path: Path) -> None:
     assert "faults: 2,018, at most 9" in said(made(tmp_path / "x.memtoll", lost="ring_faults"), faults=9)[0]
 
 
+@pytest.mark.slow
 def test_other_doubts(tmp_path: Path) -> None:
     assert said(made(tmp_path / "a", complete=False), cow_count=9) == ("", "the recording was not finished")
     assert said(made(tmp_path / "b", differ=500), faults=9999) == (

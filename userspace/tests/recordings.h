@@ -102,4 +102,30 @@ static inline int add_counters(struct recording *recording, uint64_t cpu_ns, uin
 								     .swap_bytes = -1 });
 }
 
+static inline void execute(const char *path, const char *sql)
+{
+	sqlite3 *database = NULL;
+
+	assert_int_equal(sqlite3_open_v2(path, &database, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(database, sql, NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(database);
+}
+
+/* A finished recording of one slice with 23 calls. */
+static inline char *finished(const char *name)
+{
+	char *path = in_directory(name);
+	struct recording *recording = recording_create(path, false);
+
+	assert_non_null(recording);
+	add_process(recording, 42, "program");
+	assert_int_equal(recording_slice_begin(recording, 100), 0);
+	add_call(recording, 5, 23);
+	assert_int_equal(add_counters(recording, 1000, 2, 0), 0);
+	assert_int_equal(recording_slice_commit(recording, 200), 0);
+	assert_int_equal(recording_finish(recording), 0);
+	recording_close(recording);
+	return path;
+}
+
 #endif /* MEMTOLL_TEST_RECORDINGS_H */

@@ -89,6 +89,7 @@ def visible(text: str) -> str:
     return "".join("?" if ord(c) < 32 or 0x7F <= ord(c) < 0xA0 or c in steering else c for c in text)
 
 
+@pytest.mark.slow
 def test_twice_as_many_clearings(twice: tuple[Path, Path]) -> None:
     text = " ".join(shown(twice, "text").split())
     assert "memtoll: 1 place does more memory work" in text
@@ -187,6 +188,7 @@ def test_losses_are_said_and_are_the_status(twice: tuple[Path, Path]) -> None:
             assert "losses of" in " ".join(done.stdout.split()) and "calls_full" in done.stdout.replace("\\", ""), kind
 
 
+@pytest.mark.slow
 def test_other_work_is_said(twice: tuple[Path, Path]) -> None:
     change(twice[1], "DELETE FROM meta WHERE key = 'end_reason'")
     text = " ".join(shown(twice, "text").split())

@@ -50,6 +50,7 @@ def test_touching_a_header_rebuilds_its_users() -> None:
             assert str(header) in rules[f"{OUT}/{source.with_suffix('.o')}"], f"{source} is not rebuilt for {header}"
 
 
+@pytest.mark.slow
 def test_nothing_to_do() -> None:
     make(f"{OUT}/memtoll")
     again = make("V=1", f"{OUT}/memtoll")
@@ -57,6 +58,7 @@ def test_nothing_to_do() -> None:
     assert "gen skeleton" not in again
 
 
+@pytest.mark.slow
 def test_a_commit_rebuilds_one_object() -> None:
     """A unit test stands for all that link the library. With -n, make takes it that the version has changed."""
     targets = [f"{OUT}/memtoll", f"{OUT}/tests/test_options"]

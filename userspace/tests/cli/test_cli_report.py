@@ -145,6 +145,7 @@ def test_report_takes_the_newest(tmp_path: Path) -> None:
     assert (result.status, result.stderr) == (0, "memtoll: report: b.memtoll, the newest here\n")
 
 
+@pytest.mark.slow
 def test_a_pager_shows_what_is_long(tmp_path: Path) -> None:
     path = tmp_path / "a.memtoll"
     facts.naive_calloc(path).database.close()

@@ -138,6 +138,7 @@ def test_each_turn_is_first_as_often_as_last() -> None:
     assert order == ["bare", "a", "b", "bare", "b", "a", "bare"]
 
 
+@pytest.mark.slow
 def test_own_work_is_not_that_of_others() -> None:
     """A child's and a grandchild's; after it has ended, too. Only the machine's own account says what others did."""
     before = measuring.own_ticks()

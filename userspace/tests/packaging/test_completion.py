@@ -34,6 +34,7 @@ def complete(installed: Path, *words: str, cwd: Path | None = None) -> set[str]:
     return set(done.stdout.split("\n")) - {""}
 
 
+@pytest.mark.slow
 def test_commands(installed: Path) -> None:
     assert complete(installed, "memtoll", "") == {*commands(), "--help", "--version"}
     assert complete(installed, "memtoll", "rec") == {"record"}

@@ -64,6 +64,7 @@ def test_links_between_installed_documents(installed: Path) -> None:
     assert "README.md" not in missing
 
 
+@pytest.mark.slow
 def test_uninstall_leaves_nothing(tmp_path: Path) -> None:
     where = [f"DESTDIR={tmp_path}", "PREFIX=/usr"]
     others = tmp_path / "usr/bin/another"

@@ -1070,6 +1070,7 @@ def steps_of_a_report(processes: int) -> int:
     return steps
 
 
+@pytest.mark.slow
 def test_a_report_of_many_processes() -> None:
     """Four times as many take about four times as much, and not sixteen: of twenty thousand that was a minute."""
     assert steps_of_a_report(1_204) < 6 * steps_of_a_report(301)
