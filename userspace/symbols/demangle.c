@@ -57,13 +57,15 @@ static bool expand(const char *mangled, char *text, size_t size)
 }
 
 /*
- * Where the clone suffixes of gcc and clang begin. Dots are legal in symbols of other languages
- * (Go: "runtime.mallocgc"), so only known suffixes are removed.
+ * Where the clone suffixes of gcc and clang begin, and how Go's linker marks the calling convention
+ * (cmd/link/internal/ld/symtab.go), of which Go's own tables know nothing. Dots are legal in symbols
+ * of other languages (Go: "runtime.mallocgc"), so only known suffixes are removed.
  */
 static size_t clone_start(const char *name, size_t len)
 {
 	static const char *const suffixes[] = {
-		".cold", ".part.", ".isra.", ".constprop.", ".lto_priv.", ".llvm.", ".localalias",
+		".cold",  ".part.",	 ".isra.", ".constprop.",  ".lto_priv.",
+		".llvm.", ".localalias", ".abi0",  ".abiinternal",
 	};
 	size_t start = len;
 	size_t i;

@@ -17,6 +17,7 @@
 #include "symbols/debugfile.h"
 #include "symbols/demangle.h"
 #include "symbols/dwfl_checks.h"
+#include "symbols/go_module.h"
 
 /* Linkers create four to ten segments. */
 #define SEGMENTS_MAX 256
@@ -64,6 +65,7 @@ struct object {
 	struct target_rights *rights; /* for its debug files; NULL: our own */
 	GArray *symbols;	      /* struct symbol, ascending by start, one for each start */
 	struct scopes *scopes;	      /* NULL: no DWARF */
+	struct go_table *go;	      /* NULL: there is DWARF, or it is no Go program */
 	struct object *next;	      /* in abandoned */
 };
 
@@ -221,6 +223,7 @@ void object_free(struct object *object)
 		return;
 	}
 	g_array_free(object->symbols, TRUE);
+	g_free(object->go);
 	g_free(object->segments);
 	g_free(object->rights);
 	g_free(object->path);
@@ -482,6 +485,16 @@ static void read_scopes(struct object *object)
 		object->scopes = scopes_new(dwarf, bias);
 }
 
+static void read_go(struct object *object)
+{
+	Dwarf_Addr bias;
+	Elf *elf = dwfl_module_getelf(object->module, &bias);
+
+	object->go = g_new0(struct go_table, 1);
+	if (!elf || !go_module_read(elf, object->go))
+		g_clear_pointer(&object->go, g_free);
+}
+
 static void read_object(struct object *object)
 {
 	static const Dwfl_Callbacks callbacks = {
@@ -516,6 +529,8 @@ static void read_object(struct object *object)
 		read_scopes(object);
 	if (bounded)
 		read_symbols(object);
+	if (!object->scopes)
+		read_go(object);
 	object->state = STATE_READ;
 }
 
@@ -565,6 +580,24 @@ static char *whole_path(const struct scope *scope)
 			       scope->file);
 }
 
+/* As DWARF would have them. */
+static size_t find_in_go(const struct go_table *table, uint64_t address, struct scope *scopes)
+{
+	struct go_frame frames[SCOPES_MAX];
+	size_t count = go_table_find(table, address, frames, SCOPES_MAX);
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		scopes[i] = (struct scope){
+			.name = frames[i].function,
+			.file = *frames[i].file ? frames[i].file : NULL,
+			.line = frames[i].line,
+			.start = frames[i].start,
+			.physical = i == count - 1,
+		};
+	return count;
+}
+
 static void search(void *argument)
 {
 	struct search *search = argument;
@@ -584,6 +617,8 @@ static void search(void *argument)
 	symbol = find_symbol(object, search->address);
 	if (object->scopes)
 		count = scopes_find(object->scopes, search->address, scopes);
+	else if (object->go)
+		count = find_in_go(object->go, search->address, scopes);
 	if (!count && symbol) {
 		memset(&scopes[0], 0, sizeof(scopes[0]));
 		scopes[0].physical = true;

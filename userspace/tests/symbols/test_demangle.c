@@ -40,6 +40,7 @@ static void test_suffixes(void **state)
 	(void)state;
 	expect("reserve.cold", "reserve");
 	expect("reserve.constprop.0.isra.0", "reserve");
+	expect("runtime.madvise.abi0", "runtime.madvise");
 	expect("_ZN4toll4fillEi.part.3", "toll::fill(int)");
 	expect("memcpy@@GLIBC_2.14", "memcpy");
 	/* Dots that belong to the name. */
