@@ -57,13 +57,15 @@ by_itself AS MATERIALIZED (
 			OR l.function LIKE '%os_pages_%' THEN 'jemalloc'
 			WHEN l.function LIKE '\_mi\_%' ESCAPE '\' THEN 'mimalloc'
 			WHEN l.function LIKE 'TCMalloc\_System%' ESCAPE '\' THEN 'tcmalloc'
-			WHEN l.function LIKE 'runtime.sys%' THEN 'go'
+			-- Go's scavenger; what the program asks for is its own
+			WHEN l.function LIKE 'runtime.%' THEN CASE WHEN NOT (SELECT p.own
+				FROM stack_place p WHERE p.stack_id = i.gave_stack) THEN 'go' END
 			ELSE (SELECT MIN(a.kind) FROM allocator a WHERE a.pid = i.pid
 				AND a.module = l.module AND a.kind NOT IN ('glibc', 'musl')
 				AND a.linkage IN ('preloaded', 'dynamic')) END
-		FROM stack_line l WHERE l.stack_id = i.gave_stack AND (l.usable < 2 OR
-			l.module IN (SELECT module FROM allocator WHERE kind NOT IN ('glibc',
-				'musl')))
+		FROM stack_line l WHERE l.stack_id = i.gave_stack AND (l.usable < 2
+			OR l.function LIKE 'runtime.%' OR l.module IN (SELECT module FROM allocator
+				WHERE kind NOT IN ('glibc', 'musl')))
 		ORDER BY l.depth LIMIT 1) AS kind
 	FROM inside i WHERE i.call IS NULL
 ),

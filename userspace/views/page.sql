@@ -55,7 +55,11 @@ FROM (
 CREATE VIEW site_place_short AS
 WITH
 place AS MATERIALIZED (
-	SELECT p.stack_id, COALESCE(p.code, '') AS code, COALESCE(p.caller, p.code, '') AS caller
+	-- lines of Go's runtime alone say nothing of the program
+	SELECT p.stack_id, CASE WHEN NOT p.own AND EXISTS (SELECT 1 FROM stack_line l
+		WHERE l.stack_id = p.stack_id AND l.depth = 0 AND l.function GLOB 'runtime.*')
+		THEN 'Go''s runtime' ELSE COALESCE(p.code, '') END AS code,
+		COALESCE(p.caller, p.code, '') AS caller
 	FROM (SELECT allocated_stack AS stack_id FROM sites UNION SELECT touched_stack FROM sites) w
 	JOIN stack_place p ON p.stack_id = w.stack_id
 )

@@ -482,9 +482,11 @@ CREATE VIEW finding AS
 WITH RECURSIVE
 due AS MATERIALIZED (
 	SELECT ROW_NUMBER() OVER (ORDER BY s.gain DESC, s.position) AS position, s.code, a.title,
-		s.gain, s.bound, s.text, a.evidence, a.cost, a.saves,
+		s.gain, s.bound, s.text || COALESCE(' ' || i.text, '') AS text, a.evidence, a.cost,
+		a.saves,
 		'memtoll compare ' || s.try || ' -- {command}' AS try
-	FROM advice_state s JOIN advice a ON a.code = s.code WHERE s.given
+	FROM advice_state s JOIN advice a ON a.code = s.code
+	LEFT JOIN advice_idiom i ON i.code = s.code WHERE s.given
 ),
 said(position, code, title, gain, bound, text, evidence, cost, saves, try) AS MATERIALIZED (
 	SELECT position, code, title, gain, bound, text, evidence, cost, saves, try FROM due

@@ -134,6 +134,12 @@ INSERT INTO advice_text (code, part, choice, condition, allocator, since, text, 
 'Keep the buffer and clear only what was used, or call malloc where everything is overwritten
 	anyway.', '', '');
 
+INSERT INTO advice_figure (name, kind, expression) VALUES
+('twice_app_price', 'x', 'CASE WHEN twice_app_call IN ('''', ''mmap'')
+	THEN ''What is kept counts as resident, and the program must not read what it held.''
+	ELSE ''calloc clears reused blocks itself: where blocks are mostly reused nothing is ''
+		|| ''saved.'' END');
+
 INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUES (
 'app-double-clear', 'the program clears pages that the kernel had just cleared',
 'zeroing_matters AND twice_app_ns > 0.1 * base_ns',
@@ -141,7 +147,7 @@ INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUE
 '(MAX(0.0, twice_app_ns - (storm_touch_ns - storm_twice_ns)) + app_ns) / base_ns',
 '{twice_app_bytes} first touched by code that clears, {twice_app_time} of faults; {app_samples} CPU
 	samples in it.',
-'calloc clears reused blocks itself: where blocks are mostly reused nothing is saved.',
+'{twice_app_price}',
 'The first touch of these pages is memset, or a loop that stores zeros, of the program or a library
 	outside the allocator. The kernel had cleared them in that very fault. calloc knows which
 	pages are fresh and leaves them alone; pages that are never used are then never faulted in.

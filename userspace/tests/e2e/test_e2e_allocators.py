@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+import golang
 import libraries
-from environments import place
 from harness import MIB, PAGE, SOURCES, Recording, finish, record, spawn, tool, workload
 
 pytestmark = pytest.mark.root
@@ -142,35 +142,11 @@ def test_stripped_static_glibc(out: Path, tmp_path: Path) -> None:
     assert check["ours"] == pytest.approx(check["kernel"], rel=0.02)
 
 
-GO = """package main
-
-var sink []byte
-
-func main() {
-	for i := 0; i < 101; i++ {
-		sink = make([]byte, 10<<20)
-		for at := 0; at < len(sink); at += 4096 {
-			sink[at] = 1
-		}
-	}
-	println(len(sink))
-}
-"""
-
-
 def test_go(out: Path, tmp_path: Path) -> None:
-    go = "/usr/local/go/bin/go" if Path("/usr/local/go/bin/go").exists() else tool("go")
-    (tmp_path / "main.go").write_text(GO)
-    # Its runtime is compiled once, not for each run of the tests.
-    cache = place() / "go"
-    env = {"HOME": str(tmp_path), "GOCACHE": str(cache), "CGO_ENABLED": "0", "GO111MODULE": "off"}
-    with libraries.patience():
-        built = finish(spawn([go, "build", "-o", tmp_path / "program", tmp_path / "main.go"], env), 240)
-    assert built.status == 0, built
-    recording = record(out, command=[tmp_path / "program"])
+    program = golang.build(SOURCES / "memory.go", tmp_path / "program")
+    recording = record(out, command=[program, "returns", "41", str(TEN)])
     found = allocator(recording, "go")
-    version = finish(spawn([go, "env", "GOVERSION"], env)).stdout.strip()
-    assert f"go{found['version']}" == version
+    assert f"go{found['version']}" == recording.witness[-1]["version"]
     assert (found["linkage"], found["probes"], found["complete"]) == ("static", [], False)
     assert "Go's own allocator" in found["coverage"]
     assert recording.toll("zero.kernel", "pages") >= TEN // PAGE

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Go programs, as they are shipped: without symbols and DWARF. The functions and lines are the runtime's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import golang
+from harness import MIB, PAGE, SOURCES, Recording, own_frame, record, site_line
+
+pytestmark = pytest.mark.root
+
+SOURCE = "memory.go"
+ROUNDS, RETURNS = 4001, 23
+FORMS = {
+    "with DWARF": (),
+    "stripped": (golang.STRIPPED,),
+    "stripped, position-independent": (golang.STRIPPED, golang.INDEPENDENT),
+}
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    place = tmp_path_factory.mktemp("go")
+    return {
+        name: golang.build(SOURCES / SOURCE, place / f"program{number}", *flags)
+        for number, (name, flags) in enumerate(FORMS.items())
+    }
+
+
+def functions(recording: Recording, program: Path) -> dict[str, int]:
+    """Of the program's code: how many frames there are of each function. "" has none."""
+    return dict(recording.query(f"SELECT function, COUNT(*) FROM frame WHERE module = '{program}' GROUP BY 1"))
+
+
+def advice(recording: Recording) -> dict[str, dict[str, Any]]:
+    return {row["code"]: row for row in recording.report["verdict"]["advice"]}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_clearing_has_a_function_and_a_line(out: Path, programs: dict[str, Path], form: str) -> None:
+    program = programs[form]
+    recording = record(out, command=[program, "clears", str(ROUNDS), str(MIB)], exact=False)
+    assert recording.witness[-1]["allocated"] >= ROUNDS * MIB
+    assert recording.dominant == "zeroing", recording.report["verdict"]
+    assert f"{SOURCE}:{site_line(SOURCE, 'clears')} (main.answer)" in recording.report["verdict"]["sentence"]
+    top = max((site for site in recording.report["sites"] if site["toll"] == "zero.app"), key=lambda s: s["time_s"])
+    frame = own_frame(top["touched_at"])
+    assert frame and Path(frame["file"]).name == SOURCE
+    assert (frame["function"], frame["line"]) == ("main.answer", site_line(SOURCE, "clears"))
+    called = [frame["function"] for frame in top["touched_at"]]
+    # Inlined and not, from the store to the goroutine's first function.
+    assert called[0] == "runtime.memclrNoHeapPointers" and {"runtime.makeslice", "main.main"} <= set(called)
+    assert called[-1] == "runtime.goexit"
+    found = functions(recording, program)
+    assert "" not in found and found["main.answer"] >= 1
+    (said,) = [row["text"] for code, row in advice(recording).items() if code in ("memset-app", "app-double-clear")]
+    assert "sync.Pool" in said and "calloc" not in said
+
+
+def test_memory_that_the_program_returns(out: Path, programs: dict[str, Path]) -> None:
+    size = 48 * MIB
+    recording = record(out, command=[programs["stripped"], "returns", str(RETURNS), str(size)], exact=False)
+    pages = RETURNS * size // PAGE
+    assert recording.witness[-1]["minflt"] >= pages
+    assert recording.toll("zero.kernel", "pages") >= pages * 0.99
+    assert recording.dominant == "zeroing", recording.report["verdict"]
+    storm = advice(recording)["own-storm"]["text"]
+    for marker, function in (("returns", "release"), ("uses", "use")):
+        assert f"{SOURCE}:{site_line(SOURCE, marker)} (main.{function})" in storm
+    assert "debug.FreeOSMemory()" in storm and "GOMEMLIMIT" in storm
+    again = sum(row["again_bytes"] for row in recording.report["giveback"])
+    # The first round's is new.
+    assert again >= (RETURNS - 1) * size * 0.95
+
+
+def test_a_buffer_that_is_kept(out: Path, programs: dict[str, Path]) -> None:
+    recording = record(out, command=[programs["stripped"], "keeps", "997", str(MIB)], exact=False)
+    assert recording.dominant == "compute"
+    assert set(advice(recording)) == {"none"}

@@ -1,0 +1,100 @@
+-- SPDX-License-Identifier: GPL-2.0
+--
+-- idioms.sql: how a language itself says what an advice asks for: one sentence behind it. Follows
+-- figures.sql and giveback.sql; verdict.sql appends it.
+--
+-- To add one, add a row to `idiom`. Of those that fit, the one with the lowest position is said.
+
+CREATE TABLE idiom (
+	position INTEGER PRIMARY KEY,
+	code     TEXT NOT NULL,	-- of the advice, like a pattern (GLOB)
+	language TEXT NOT NULL,	-- as library_code's reasons begin
+	function TEXT NOT NULL DEFAULT '',	-- a frame has such a function (GLOB); '': any
+	text     TEXT NOT NULL
+);
+
+INSERT INTO idiom (position, code, language, function, text) VALUES
+(1, '*storm', 'Go', 'runtime/debug.FreeOSMemory',
+'In Go debug.FreeOSMemory() returns all that is free: without it the runtime keeps what the next
+	collection will need, and debug.SetMemoryLimit (GOMEMLIMIT) bounds that.'),
+(2, '*storm', 'Go', '',
+'In Go the runtime gives back what exceeds the heap that it expects: a higher GOGC, or GOGC=off with
+	a GOMEMLIMIT, keeps it; with GODEBUG=madvdontneed=0 it uses MADV_FREE.'),
+(3, '*double-clear', 'Go', '',
+'In Go make() clears what it returns: keep the slice and cut it (buf = buf[:0], then append), or
+	take it from a sync.Pool.'),
+(4, 'memset-app', 'Go', '',
+'In Go make() clears what it returns: keep the slice and cut it (buf = buf[:0], then append), or
+	take it from a sync.Pool.'),
+(5, '*', 'Python', 'sock_recv*',
+'In Python socket.recv_into() and a memoryview read into a bytearray that is kept.'),
+(6, '*', 'Python', '_ssl__SSLSocket_read*',
+'In Python SSLSocket.recv_into() and a memoryview read into a bytearray that is kept.'),
+(7, '*', 'Python', '_io_FileIO_read*',
+'In Python readinto() reads into a bytearray that is kept.'),
+(8, 'first-touch', 'Python', 'PyUFunc_*',
+'In NumPy out= writes into an array that is kept.'),
+(9, 'first-touch', 'Python', 'ufunc_*',
+'In NumPy out= writes into an array that is kept.'),
+(10, '*storm', 'Python', 'PyUFunc_*',
+'In NumPy out= writes into an array that is kept.'),
+(11, '*storm', 'Python', 'ufunc_*',
+'In NumPy out= writes into an array that is kept.'),
+(12, 'calloc-*', 'Python', 'PyArray_Zeros*',
+'In NumPy numpy.empty() does not clear, and array.fill(0) clears one that is kept.'),
+(13, 'calloc-*', 'JavaScript', '',
+'In Node.js Buffer.allocUnsafe() does not clear; a Buffer that is kept is read into again
+	(fs.readSync(fd, buffer)).'),
+(14, 'memset-app', 'JavaScript', '',
+'In Node.js Buffer.allocUnsafe() does not clear; a Buffer that is kept is read into again
+	(fs.readSync(fd, buffer)).'),
+(15, '*double-clear', 'Java', '',
+'In Java an array or a ByteBuffer is cleared when it is made: keep it, or a pool of them.'),
+(16, 'memset-app', 'Java', '',
+'In Java an array or a ByteBuffer is cleared when it is made: keep it, or a pool of them.'),
+(17, '*storm', 'Java', '',
+'In Java -Xms as large as -Xmx keeps the heap.'),
+(18, 'calloc-*', 'Rust', '',
+'In Rust Vec::with_capacity() does not clear, and vec![0; n] does; clear() keeps a Vec''s memory.'),
+(19, 'memset-app', 'Rust', '',
+'In Rust Vec::with_capacity() does not clear, and resize() and vec![0; n] do; clear() keeps a Vec''s
+	memory.'),
+(20, 'cow', 'Ruby', '',
+'In Ruby Process.warmup (3.3) before the fork has the heap in order.');
+
+-- The stacks that an advice is about: of the site with the most time of its toll, or of the storm.
+CREATE VIEW advised_stack AS
+SELECT DISTINCT code, stack_id FROM (
+	SELECT a.code, CASE s.end WHEN 1 THEN t.allocated_stack ELSE t.touched_stack END AS stack_id
+	FROM (VALUES ('calloc-*', 'zero.libc'), ('memset-app', 'zero.app'),
+		('app-double-clear', 'zero.app'), ('first-touch', 'zero.kernel'),
+		('cow', 'cow')) c
+	JOIN advice a ON a.code GLOB c.column1 JOIN top_site t ON t.toll = c.column2
+	CROSS JOIN (SELECT 1 AS end UNION ALL SELECT 2) s
+	UNION ALL
+	SELECT a.code, CASE s.end WHEN 1 THEN g.gave_stack ELSE g.got_stack END
+	FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY allocator ORDER BY rank) AS number
+		FROM giveback_site) g
+	JOIN advice a ON a.code = CASE g.allocator WHEN '' THEN 'own-storm'
+		WHEN 'jemalloc' THEN 'purge-storm' ELSE 'allocator-storm' END
+		OR (g.allocator = 'glibc' AND a.code IN ('map-storm', 'heap-storm', 'trim-storm'))
+	CROSS JOIN (SELECT 1 AS end UNION ALL SELECT 2) s WHERE g.number = 1)
+WHERE stack_id <> 0;
+
+-- The language of a stack: of its library's code, or of the program's own by its files.
+CREATE VIEW advised_language AS
+SELECT DISTINCT s.code, CASE
+	WHEN l.kind = 'python' THEN 'Python' WHEN l.file GLOB '*.go' THEN 'Go'
+	WHEN l.file GLOB '*.rs' THEN 'Rust'
+	ELSE (SELECT SUBSTR(c.reason, 1, INSTR(c.reason, ':') - 1) FROM library_code c
+		WHERE c.what = 'module' AND l.module GLOB c.pattern
+			AND c.reason GLOB '[JPR][ahuy]*: *' LIMIT 1) END AS language
+FROM advised_stack s JOIN stack_line l ON l.stack_id = s.stack_id;
+
+CREATE VIEW advice_idiom AS
+SELECT code, TRIM(REPLACE(REPLACE(text, char(9), ''), char(10), ' ')) AS text FROM (
+	SELECT l.code, i.text, ROW_NUMBER() OVER (PARTITION BY l.code ORDER BY i.position) AS number
+	FROM advised_language l JOIN idiom i ON i.language = l.language AND l.code GLOB i.code
+	WHERE i.function = '' OR EXISTS (SELECT 1 FROM advised_stack s JOIN stack_line f
+		ON f.stack_id = s.stack_id WHERE s.code = l.code AND f.function GLOB i.function))
+WHERE number = 1;
