@@ -505,8 +505,8 @@ said(position, code, title, gain, bound, text, evidence, cost, saves, try) AS MA
 				ELSE 'brought those pages back from swap: no fault of the target '
 					|| 'did that was seen.' END FROM measure)
 			ELSE 'There is no change of memory handling to advise.' END,
-		'No toll with a known remedy takes 10 % of the observed {observed}: zeroing '
-		|| '{zeroing}, swap {swap}.', '', '', NULL
+		'Advice is for what takes more than a fifth of the observed {observed}, where it '
+		|| 'may save a tenth: zeroing takes {zeroing}, swap {swap}.', '', '', NULL
 	WHERE NOT EXISTS (SELECT 1 FROM due)
 ),
 known(name, number, text) AS MATERIALIZED (	-- of the names, those in them or in a figure
