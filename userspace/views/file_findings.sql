@@ -233,15 +233,23 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 	cleared again: {cache_again} came again after they had been used. Keep the file at its
 	length and write over what is in it; what need not outlive the program needs no file
 	(MAP_ANONYMOUS).'),
-('file-fault', 2, 1, '20 * file_major < file_faults
+('file-fault', 2, 1, '(SELECT 2 * code_ns > file_ns AND 2 * major_ns > file_ns
+	FROM file_fault_measure)',
+'Most is code of the program and its libraries that had to be read first: where it is in the page
+	cache already, as when the program has just run, that is not so.'),
+('file-fault', 2, 2, '(SELECT 2 * code_ns > file_ns FROM file_fault_measure)',
+'Most is code of the program and its libraries, which each process maps in anew: one that lives
+	longer, or has fewer of them, pays for it less often.'),
+('file-fault', 2, 3, '20 * file_major < file_faults
+	AND 2 * (SELECT major_ns FROM file_fault_measure) < file_ns
 	AND COALESCE((SELECT fill_pages FROM page_cache), 0) < file_faults',
 'Hardly any had to: each fault maps pages that are in memory already, or makes new ones. Keep a
 	mapping and use it again, map all in one call (MAP_POPULATE), or read() and write() what is
 	used once.'),
-('file-fault', 2, 2, '(SELECT pattern LIKE ''%sweep'' OR pattern IS NULL FROM page_cache)',
+('file-fault', 2, 4, '(SELECT pattern LIKE ''%sweep'' OR pattern IS NULL FROM page_cache)',
 'Read ahead (MADV_WILLNEED, MAP_POPULATE) or use read() with a large buffer if the file is used
 	once.'),
-('file-fault', 2, 3, '1',
+('file-fault', 2, 5, '1',
 'They are wanted in no order: ask for several at a time (MADV_WILLNEED of what is known to come,
 	threads).');
 

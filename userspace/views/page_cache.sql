@@ -222,3 +222,11 @@ SELECT t.first_pages, t.again_pages, t.vain_pages, t.fill_pages, t.code_pages, t
 	COALESCE(w.single, 0) AS single, t.remade
 FROM judged t JOIN needed n LEFT JOIN top p LEFT JOIN wide w LEFT JOIN box b
 LEFT JOIN dropper d ON d.what = 'file';
+
+-- Faults on mapped files, one row: the time of those that had to read, and of those on code, which
+-- is what is mapped executable, too.
+CREATE VIEW file_fault_measure AS
+SELECT COALESCE((SELECT SUM(cpu_ns + blocked_ns) FROM process_fault_time
+		WHERE class IN ('file_major', 'file_again_major')), 0.0) AS major_ns,
+	COALESCE((SELECT SUM(time_ns) FROM sites
+		WHERE toll = 'file.fault' AND area LIKE 'library%'), 0.0) AS code_ns;

@@ -374,6 +374,25 @@ def test_read_ahead_is_for_what_is_read(boxed: Facts, major: int, said: str) -> 
     assert said in advice(boxed)["file-fault"]
 
 
+@pytest.mark.parametrize(
+    ("area", "blocked_ns", "said"),
+    [
+        # A few that wait for the device take most of the time: what is said is of these.
+        ("file", 100 * MS, "Read ahead"),
+        ("file", 0, "Hardly any had to"),
+        ("library", 100 * MS, "that had to be read first"),
+        ("library", 0, "which each process maps in anew"),
+    ],
+)
+def test_code_is_no_file_to_be_read_ahead(boxed: Facts, area: str, blocked_ns: int, said: str) -> None:
+    place = {"area": area, "area_name": "/usr/bin/reader", "touched_stack": loop_stack(boxed)}
+    boxed.fault("file_minor", 10_007, 80 * US, **place)
+    boxed.fault("file_major", 11, 80 * US, blocked_ns=11 * blocked_ns, **place)
+    text = " ".join(advice(boxed)["file-fault"].split())
+    assert said in text
+    assert ("MAP_POPULATE" in text) == (area == "file")
+
+
 @pytest.mark.parametrize(("area", "said"), [("file", "mapped privately"), ("heap", "fork before the memory")])
 def test_copies_of_a_files_pages_are_no_forks(boxed: Facts, area: str, said: str) -> None:
     name = "/srv/data" if area == "file" else ""
