@@ -39,9 +39,11 @@ enum {
 	OPTION_MAX_SIZE,
 	OPTION_SCHEMA,
 	OPTION_REDACT,
+	OPTION_HOLD,
 };
 
 #define INTERVAL_LEAST_NS 1000000000ULL /* a slice */
+#define HOLD_LEAST_NS 1000000000ULL	/* a look at large heaps takes as long */
 
 struct record_options {
 	bool is_stat;
@@ -74,6 +76,10 @@ struct record_options {
 	{ "buffer", OPTION_BUFFER, "SIZE", 0, "of the ring buffer; default: 16M", 2 }
 /* clang-format on */
 
+#define HOLD_OPTION                                                                                \
+	{ "hold", OPTION_HOLD, "TIME", 0,                                                          \
+	  "look at who holds the memory at the start, each TIME (1s or more) and at the end", 2 }
+
 static const struct argp_option tracing_argp_options[] = {
 	TRACING_OPTIONS,
 	{ 0 },
@@ -81,6 +87,7 @@ static const struct argp_option tracing_argp_options[] = {
 
 static const struct argp_option record_argp_options[] = {
 	TARGET_OPTIONS,
+	HOLD_OPTION,
 	{ NULL, 0, NULL, 0, "Output:", 3 },
 	{ "output", 'o', "FILE", 0, "the recording; default: memtoll-DATE-TIME.memtoll", 3 },
 	{ "force", OPTION_FORCE, NULL, 0, "replace FILE if it exists", 3 },
@@ -91,6 +98,7 @@ static const struct argp_option record_argp_options[] = {
 
 static const struct argp_option stat_argp_options[] = {
 	TARGET_OPTIONS,
+	HOLD_OPTION,
 	{ NULL, 0, NULL, 0, "Output:", 3 },
 	{ "full", OPTION_FULL, NULL, 0,
 	  "everything: evidence of the advice, all tolls, whole stacks, checks and notes", 3 },
@@ -257,6 +265,11 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 		break;
 	case OPTION_REDACT:
 		options->redact = true;
+		break;
+	case OPTION_HOLD:
+		if (!parse_duration(value, &options->session.hold_ns) ||
+		    options->session.hold_ns < HOLD_LEAST_NS)
+			refuse("--hold '%s' is not a time of 1s or more; use 10s or 5m", value);
 		break;
 	case 'I':
 		if (!parse_duration(value, &options->session.interval_ns) ||

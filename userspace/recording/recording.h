@@ -149,6 +149,9 @@ struct swap_device_fact {
 };
 
 int recording_swap_device(struct recording *recording, const struct swap_device_fact *device);
+/* json: as hold.schema.json has it; anything else is a look that found nothing. */
+int recording_hold_look(struct recording *recording, uint64_t look, uint64_t start_ns,
+			uint64_t took_ns, const char *json);
 int recording_huge_look(struct recording *recording, pid_t pid, uint64_t looked,
 			uint64_t used_pages, uint64_t gone);
 

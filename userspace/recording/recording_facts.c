@@ -43,6 +43,18 @@ const char *const recording_statements[STMT_COUNT] = {
 	[STMT_MEMORY_CGROUP_COUNTER] =
 		"INSERT OR REPLACE INTO memory_cgroup_counter VALUES (?, ?, ?)",
 	[STMT_HUGE_LOOK] = "INSERT OR REPLACE INTO huge_look VALUES (?, ?, ?, ?)",
+	/* What `memtoll hold --json` prints (hold.schema.json); anything else is a look in vain. */
+	[STMT_HOLD_LOOK] =
+		"INSERT INTO hold_look VALUES (?1, ?2, ?3,"
+		" COALESCE(CASE WHEN json_valid(?4) THEN json_extract(?4, '$.complete') END, 0))",
+	[STMT_HOLD_PARTS] =
+		"INSERT OR REPLACE INTO hold_part"
+		" SELECT ?1, json_extract(p.value, '$.pid'), k.key, k.value"
+		" FROM json_each(CASE WHEN json_valid(?2) THEN ?2 ELSE '{}' END, '$.processes') p"
+		" JOIN json_each(json_set(json_extract(p.value, '$.verdict.parts'),"
+		" '$.rss', json_extract(p.value, '$.sum.rss'),"
+		" '$.swap', json_extract(p.value, '$.sum.swap'))) k"
+		" WHERE json_type(p.value, '$.pid') = 'integer' AND k.type = 'integer'",
 	[STMT_SWAP_DEVICE] = "INSERT OR REPLACE INTO swap_device VALUES (?, ?, ?, ?, ?)",
 	[STMT_ACCESS] = "INSERT OR REPLACE INTO access VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[STMT_LOSS_KIND] = "INSERT OR REPLACE INTO loss_kind VALUES (?, ?, ?)",
@@ -272,6 +284,15 @@ int recording_huge_look(struct recording *recording, pid_t pid, uint64_t looked,
 {
 	return STORE(recording, STMT_HUGE_LOOK, signed_int(pid), count(looked), count(used_pages),
 		     count(gone));
+}
+
+int recording_hold_look(struct recording *recording, uint64_t look, uint64_t start_ns,
+			uint64_t took_ns, const char *json)
+{
+	int err = STORE(recording, STMT_HOLD_LOOK, count(look), count(start_ns), count(took_ns),
+			text(json));
+
+	return err ? err : STORE(recording, STMT_HOLD_PARTS, count(look), text(json));
 }
 
 int recording_swap_device(struct recording *recording, const struct swap_device_fact *device)

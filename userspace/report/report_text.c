@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "report/report_hold.h"
 #include "report/report_page.h"
 #include "report/report_trust.h"
 #include "report/report_views.h"
@@ -645,6 +646,7 @@ int report_text(sqlite3 *database, const struct report_options *options, FILE *o
 	print_allocators(&page);
 	print_sampled(&page);
 	print_zeroing(&page);
+	report_hold(&page);
 	print_latency(&page);
 	print_swap(&page);
 	print_reads(&page);

@@ -33,6 +33,7 @@
 #include "recording/machine_facts.h"
 #include "recording/recording.h"
 #include "session/consumers.h"
+#include "session/hold_looks.h"
 #include "session/run_facts.h"
 #include "session/progress.h"
 #include "session/slice_writer.h"
@@ -445,6 +446,8 @@ static int step_attach(struct session *session)
 	}
 	session->start_ns = now_ns();
 	session->slice_start_ns = session->start_ns;
+	if (config->hold_ns)
+		session->hold_looks = hold_looks_new(config->hold_ns);
 	begin_counts(session);
 	run_start_record(session->recording, config, session->mechanism, session->start_ns);
 	session_record_state(session);
@@ -544,6 +547,11 @@ static int step_finish(struct session *session)
 	if (session->launch)
 		warn_without_allocator(session);
 	session_record_state(session);
+	if (session->hold_looks) {
+		progress_ending(&session->config, "who holds the memory");
+		hold_looks_end(session->hold_looks, session->targets);
+		hold_looks_write(session->hold_looks, recording);
+	}
 	/* Processes of the command that live on are not held while the rest is written. */
 	g_clear_pointer(&session->launch, launch_free);
 	progress_ending(&session->config, "names of code");
@@ -579,6 +587,7 @@ void session_close(struct session *session)
 	watchdog_finishing(session->watchdog);
 	g_clear_pointer(&session->launch, launch_free);
 	g_clear_pointer(&session->progress, progress_free);
+	g_clear_pointer(&session->hold_looks, hold_looks_free);
 	uprobe_detach_finish_dead();
 	g_clear_pointer(&session->calibration, calibration_end);
 	g_clear_pointer(&session->ring, ring_buffer__free);

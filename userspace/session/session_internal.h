@@ -46,6 +46,7 @@ struct session {
 	struct ring_buffer *ring;
 	struct launch *launch;
 	struct progress *progress;
+	struct hold_looks *hold_looks; /* NULL: none are asked for */
 	struct system_counters *system;
 	int signal_fd;
 	struct watchdog *watchdog;

@@ -19,6 +19,7 @@
 #include "memtoll.skel.h"
 #include "probes/syscalls.h"
 #include "session/consumers.h"
+#include "session/hold_looks.h"
 #include "session/huge_looks.h"
 #include "session/progress.h"
 #include "session/kernel_stacks.h"
@@ -153,6 +154,8 @@ static int commit_slice(struct session *session, uint64_t now)
 	targets_read_counters(session->targets);
 	session_record_state(session);
 	budget_end_slice(session->budget);
+	if (session->hold_looks)
+		hold_looks_write(session->hold_looks, session->recording);
 	err = slice_commit(session->writer, session->slice_start_ns, now);
 	session->slice_start_ns = now;
 	priority_step(&session->priority);
@@ -289,6 +292,8 @@ int session_run(struct session *session)
 		keep_up(session);
 		now = now_ns();
 		huge_looks_look(session->consumers->huge_looks, now);
+		if (session->hold_looks)
+			hold_looks_step(session->hold_looks, now, session->targets);
 		if ((session->config.cgroup || session->config.watch) &&
 		    !follow_coming(session, now))
 			break;

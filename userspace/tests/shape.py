@@ -357,6 +357,23 @@ REPORT: dict[str, Any] = {
             "allocated_at": [FRAME],
         }
     ],
+    # Looks at who holds the memory (record --hold): resident bytes at the first and at the last; null: there were none.
+    "hold": Null(
+        {
+            "looks": int,
+            "seen": int,
+            "seconds": float,
+            "complete": bool,
+            "parts": Map({"first": int, "last": int}),
+            "grows": bool,
+            "grown_bytes": int,
+            "bytes_per_s": float,
+            # Whose followed blocks grew most; null: none has a fifth of it.
+            "site": Null(
+                {"call": OneOf(CALLS), "place": str, "made": int, "freed": int, "bytes": int, "in_part": bool}
+            ),
+        }
+    ),
     # --sample: estimates with 95 % bounds, of blocks below --min-size
     "sampled": [
         {

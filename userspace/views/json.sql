@@ -282,6 +282,7 @@ SELECT json_object(
 		SELECT name, count FROM losses ORDER BY name))),
 	'sampled', json((SELECT json_group_array(json(json)) FROM (
 		SELECT json FROM sampled_json ORDER BY bytes DESC, call, stack_id))),
+	'hold', json((SELECT json FROM hold_json)),
 	'overhead', (SELECT json_object('limit_pct', o.limit_pct,
 		'estimated_pct', ROUND(o.estimated_pct, 4), 'error_pct', ROUND(e.error_pct, 4),
 		'source', e.source, 'hits', o.hits, 'held_s', ROUND(o.held_ns / 1e9, 6),

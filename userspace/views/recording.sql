@@ -858,6 +858,26 @@ CREATE TABLE huge_look (
 	gone       INTEGER NOT NULL	-- were unmapped before they could be looked at
 );
 
+-- Looks at who holds the memory (record --hold), counted from 1. whole: 0 where some process, or
+-- more than a hundredth of a heap, could not be looked at.
+CREATE TABLE hold_look (
+	look     INTEGER PRIMARY KEY,
+	start_ns INTEGER NOT NULL,	-- as slice.start_ns
+	took_ns  INTEGER NOT NULL,
+	whole    INTEGER NOT NULL
+);
+
+-- What a look found, by process: resident bytes in each part of `memtoll hold` (live, trim, pinned,
+-- arena_tops, caches, unread, anonymous, stacks, files, shared, special), all that is resident
+-- (rss), and what is on swap (swap).
+CREATE TABLE hold_part (
+	look  INTEGER NOT NULL,
+	pid   INTEGER NOT NULL,
+	part  TEXT NOT NULL,
+	bytes INTEGER NOT NULL,
+	PRIMARY KEY (look, pid, part)
+) WITHOUT ROWID;
+
 -- Counters of memory.stat of a memory cgroup and all below it, differences since it was first seen:
 -- pgfault, pgmajfault, pswpin, pswpout, zswpin, zswpout, swpin_zero, swpout_zero,
 -- workingset_refault_anon, workingset_refault_file, as far as this kernel has them.
@@ -915,4 +935,5 @@ INSERT INTO later_table VALUES
 		('watch'),
 	('watch_passed'), ('watch_event'), ('hit_gap'), ('sampled'), ('page_fill'), ('huge_look'),
 	('page_drop'), ('handler'), ('fault_wait'), ('longest_wait'), ('reclaim_site'),
-	('advised'), ('thinned'), ('container'), ('mark');
+	('advised'), ('thinned'), ('container'), ('mark'),
+	('hold_look'), ('hold_part');

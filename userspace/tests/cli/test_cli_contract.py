@@ -81,6 +81,7 @@ def valid() -> dict[str, Any]:
         "latency": {},
         "outliers": [],
         "stacks": {"whole_share": 0.9, "stopped": {"rule": 0.1}},
+        "hold": None,
         "sampled": [],
         "thresholds": [],
         "calls": {"calloc": 11, "free": 11},

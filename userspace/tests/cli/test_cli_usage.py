@@ -42,6 +42,13 @@ def test_bad_slice(time: str, tmp_path: Path) -> None:
     assert_refused(memtoll("record", "--slice", time, *COMMAND, cwd=tmp_path), 2, "--slice", "100ms")
 
 
+@pytest.mark.parametrize("time", ["0", "", "x", "999ms", "-1s", "nan"])
+@pytest.mark.parametrize("command", ["record", "stat"])
+def test_bad_hold(command: str, time: str, tmp_path: Path) -> None:
+    assert_refused(memtoll(command, "--hold", time, *COMMAND, cwd=tmp_path), 2, "--hold", "1s or more")
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("limit", ["-1", "", "x", "5%%", "101", "nan"])
 def test_bad_overhead_limit(limit: str, tmp_path: Path) -> None:
     assert_refused(memtoll("record", "--overhead-limit", limit, *COMMAND, cwd=tmp_path), 2, limit)

@@ -9,6 +9,7 @@ import functools
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from contextlib import suppress
@@ -29,9 +30,15 @@ from harness import (
     assert_refused,
     end,
     finish,
+    load,
     memtoll,
+    query,
+    record,
+    site_line,
     spawn,
+    start_record,
     tool,
+    wait_attached,
     wait_until,
     workload,
 )
@@ -44,6 +51,7 @@ AT_REST: Final = ["pages", "top", "full", "arenas", "lists", "mapped"]
 FREE: Final = ("small", "large", "unsorted", "fast", "top")
 CACHE_BINS: Final = 64
 CACHE_COUNT: Final = 7
+LEAKED: Final = 83  # blocks by each "leak" of holder.c
 SUITES: Final = libraries.SUITES[libraries.distribution()]
 
 
@@ -364,3 +372,54 @@ def test_a_closed_reader() -> None:
             capture_output=True, text=True, timeout=100, check=False,
         )  # fmt: skip
     assert_refused(Result(done.returncode, done.stdout, done.stderr), 1, "write")
+
+
+# Looks of a recording.
+
+
+def looks(path: Path) -> int:
+    return int(query(path, "SELECT COUNT(*) FROM hold_look")[0][0]) if path.exists() else 0
+
+
+def has_looks(path: Path, count: int) -> bool:
+    return looks(path) >= count
+
+
+def test_a_leak_has_its_line(out: Path) -> None:
+    """Blocks that stay are told from those that come and go, by the same wrapper of malloc."""
+    leaks = 3
+    with Program(workload("holder"), "full", "8") as program:
+        tracer = start_record(out, "--hold", "1s", "-p", str(program.pid))
+        wait_attached(tracer, program.pid)
+        wait_until(lambda: looks(out) >= 1, "the first look", every=0.1)
+        for _ in range(leaks):
+            ask(program, "leak")
+            before = looks(out)
+            # Of the next two one at least began after it.
+            wait_until(functools.partial(has_looks, out, before + 2), "two more looks", every=0.1)
+        tracer.send_signal(signal.SIGINT)
+        result = finish(tracer)
+    assert result.status == 0, result
+    recording = load(out, result)
+    found = recording.report["hold"]
+    assert (found["grows"], found["complete"]) == (True, True), found
+    assert found["looks"] == found["seen"] > 2 * leaks
+    # At rest before the first look and after the last: what malloc itself says lives.
+    grown = program.lines[-1]["uordblks"] - program.lines[0]["uordblks"]
+    assert found["grown_bytes"] == pytest.approx(grown, rel=0.02)
+    assert found["parts"]["live"]["last"] - found["parts"]["live"]["first"] == found["grown_bytes"]
+    site = found["site"]
+    assert (site["call"], site["made"], site["freed"], site["in_part"]) == ("malloc", leaks * LEAKED, 0, False)
+    assert site["bytes"] == leaks * LEAKED * 100_000
+    assert f"called at holder.c:{site_line('holder.c', 'leak')} (leak)" in site["place"]
+    text = memtoll("report", "--full", out).stdout
+    assert "HOLD (" in text and f"{leaks * LEAKED} made and 0 freed" in " ".join(text.split())
+
+
+def test_a_command_that_ends_has_no_last_look(out: Path) -> None:
+    """What its first ones found is no growth."""
+    recording = record(out, "--hold", "1s", command=["/bin/true"])
+    assert looks(out) <= 2
+    found = recording.report["hold"]
+    assert found is None or not found["grows"]
+    assert [line for line in recording.result.stderr.splitlines() if "wrote" not in line] == []

@@ -2,7 +2,8 @@
 /*
  * holder.c: SHAPE [MIB]: memory that is held in one of several ways, at rest. Says what mallinfo2(3)
  * says, an object of JSON, at the start and for every line "info" on stdin; for "trim" what is
- * resident before and after malloc_trim(0). Its own output needs no memory of malloc's.
+ * resident before and after malloc_trim(0); for "leak" 83 more blocks stay, and as many come and go.
+ * Its own output needs no memory of malloc's.
  */
 #include <malloc.h>
 #include <pthread.h>
@@ -218,6 +219,22 @@ static void trim(void)
 	say(text);
 }
 
+#define LEAKED_BLOCKS 83
+#define LEAKED_BYTES 100000
+
+static void leak(void)
+{
+	size_t i;
+
+	for (i = 0; i < LEAKED_BLOCKS; i++) {
+		void *work = touched(LEAKED_BYTES);
+
+		touched(LEAKED_BYTES); /* SITE leak */
+		free(work);
+	}
+	tell();
+}
+
 int main(int argc, char **argv)
 {
 	char line[64];
@@ -246,5 +263,7 @@ int main(int argc, char **argv)
 			tell();
 		else if (!strcmp(line, "trim"))
 			trim();
+		else if (!strcmp(line, "leak"))
+			leak();
 	}
 }

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "report/report_hold.h"
+
+#include <glib.h>
+#include <math.h>
+
+#include "base/text.h"
+
+/* Of what grew so much has to be of one call site to name it. */
+#define SITE_PART 0.2
+
+static void print_heading(struct page *page)
+{
+	sqlite3_stmt *row =
+		page_query(page, "SELECT looks, seconds, looks - seen, whole FROM temp.hold_span");
+
+	while (page_next(page, row)) {
+		g_autoptr(GString) title = g_string_new("HOLD");
+
+		g_string_append_printf(title, " (%lld looks, the last %.0f s after the first",
+				       (long long)sqlite3_column_int64(row, 0),
+				       sqlite3_column_double(row, 1));
+		if (sqlite3_column_int64(row, 2))
+			g_string_append_printf(title, ", %lld in vain",
+					       (long long)sqlite3_column_int64(row, 2));
+		g_string_append(title, sqlite3_column_int(row, 3) ? ")" : "; not all was seen)");
+		page_heading(page, title->str);
+	}
+}
+
+static void print_parts(struct page *page)
+{
+	sqlite3_stmt *row = page_query(page, "SELECT said, first_bytes, last_bytes"
+					     " FROM temp.hold_change ORDER BY position");
+
+	while (page_next(page, row)) {
+		double before = sqlite3_column_double(row, 1), now = sqlite3_column_double(row, 2);
+		char first[32], last[32], difference[32];
+		g_autofree char *said = page_column(row, 0);
+
+		format_bytes(first, sizeof(first), before);
+		format_bytes(last, sizeof(last), now);
+		format_bytes(difference, sizeof(difference), fabs(now - before));
+		fprintf(page->out, "  %-42s%11s ->%11s", said, first, last);
+		if (now != before)
+			fprintf(page->out, "  %s%s", now < before ? "-" : "+", difference);
+		putc('\n', page->out);
+	}
+}
+
+/* That live blocks grow, and which; a leak where nothing of them is ever freed. */
+static void print_growth(struct page *page)
+{
+	sqlite3_stmt *row =
+		page_query(page,
+			   "SELECT grown_bytes, bytes_per_s, site_part, call, place, made, freed,"
+			   " site_bytes, in_part FROM temp.hold_growth WHERE grows");
+
+	while (page_next(page, row)) {
+		g_autofree char *call = page_column(row, 3), *place = page_column(row, 4);
+		g_autoptr(GString) text = g_string_new("");
+		char grown[32], rate[32], bytes[32], made[32], freed[32];
+
+		format_bytes(grown, sizeof(grown), sqlite3_column_double(row, 0));
+		format_bytes(rate, sizeof(rate), sqlite3_column_double(row, 1));
+		format_bytes(bytes, sizeof(bytes), sqlite3_column_double(row, 7));
+		format_count(made, sizeof(made), sqlite3_column_int64(row, 5));
+		format_count(freed, sizeof(freed), sqlite3_column_int64(row, 6));
+		g_string_append_printf(text,
+				       "Live blocks grew by %s, %s a second, and hardly"
+				       " shrank between two looks.",
+				       grown, rate);
+		if (sqlite3_column_double(row, 2) >= SITE_PART)
+			g_string_append_printf(text,
+					       " Most of those that were followed are of %s at %s:"
+					       " %s made and %s freed, %s live%s.",
+					       call, place, made, freed, bytes,
+					       sqlite3_column_int(row, 8) ?
+						       ", of the part of the time that the"
+						       " overhead limit let it be watched" :
+						       "");
+		else
+			g_string_append(text, " They are of no call site whose blocks were"
+					      " followed: smaller than --min-size, or from before"
+					      " the recording; --sample 512K follows small ones,"
+					      " too.");
+		page_wrap(page, "  ", 2, text->str);
+	}
+}
+
+void report_hold(struct page *page)
+{
+	print_heading(page);
+	print_parts(page);
+	print_growth(page);
+}

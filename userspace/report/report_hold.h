@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* report_hold.h: section HOLD: who held the memory at the first look and at the last (hold.sql). */
+#ifndef MEMTOLL_REPORT_HOLD_H
+#define MEMTOLL_REPORT_HOLD_H
+
+#include "report/report_page.h"
+
+/* Nothing where no look found anything. */
+void report_hold(struct page *page);
+
+#endif /* MEMTOLL_REPORT_HOLD_H */
