@@ -56,6 +56,7 @@ TELLS_NOTHING = {
     "thinned": {"what"},
     "hit_gap": {"hit"},
     "sampled": {"call"},
+    "hold_part": {"part"},
     "price": {"probe"},
     "calibration": {"name"},
     "system_counter": {"name"},
