@@ -3,6 +3,7 @@
 
 #include <glib.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/text.h"
 
@@ -49,7 +50,7 @@ static void print_parts(struct page *page)
 }
 
 /* That live blocks grow, and which; a leak where nothing of them is ever freed. */
-static void print_growth(struct page *page)
+void report_hold_growth(struct page *page, const char *prefix)
 {
 	sqlite3_stmt *row =
 		page_query(page,
@@ -84,7 +85,7 @@ static void print_growth(struct page *page)
 					      " followed: smaller than --min-size, or from before"
 					      " the recording; --sample 512K follows small ones,"
 					      " too.");
-		page_wrap(page, "  ", 2, text->str);
+		page_wrap(page, prefix, (int)strlen(prefix), text->str);
 	}
 }
 
@@ -92,5 +93,5 @@ void report_hold(struct page *page)
 {
 	print_heading(page);
 	print_parts(page);
-	print_growth(page);
+	report_hold_growth(page, "  ");
 }

@@ -8,4 +8,7 @@
 /* Nothing where no look found anything. */
 void report_hold(struct page *page);
 
+/* Of it that live blocks grow, and which; nothing where they do not. */
+void report_hold_growth(struct page *page, const char *prefix);
+
 #endif /* MEMTOLL_REPORT_HOLD_H */

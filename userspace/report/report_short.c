@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "report/report_hold.h"
 #include "report/report_page.h"
 #include "report/report_views.h"
 
@@ -456,9 +457,15 @@ static char *printed(struct page *page, const print_fn *parts, size_t count)
 	return text;
 }
 
+static void print_growth(struct page *page)
+{
+	report_hold_growth(page, "HOLD ");
+}
+
 int report_short(sqlite3 *database, const struct report_options *options, FILE *out)
 {
-	static const print_fn above[] = { print_head, print_shares, print_said, print_findings };
+	static const print_fn above[] = { print_head, print_shares, print_said, print_findings,
+					  print_growth };
 	static const print_fn below[] = { print_losses_beyond, print_nameless, print_fileless,
 					  print_confidence };
 	struct page page = { .database = database,

@@ -15,11 +15,10 @@ CREATE TABLE idiom (
 
 INSERT INTO idiom (position, code, language, function, text) VALUES
 (1, '*storm', 'Go', 'runtime/debug.FreeOSMemory',
-'In Go debug.FreeOSMemory() returns all that is free: without it the runtime keeps what the next
-	collection will need, and debug.SetMemoryLimit (GOMEMLIMIT) bounds that.'),
+'In Go leave debug.FreeOSMemory() out: GOMEMLIMIT bounds what the runtime keeps.'),
 (2, '*storm', 'Go', '',
-'In Go the runtime gives back what exceeds the heap that it expects: a higher GOGC, or GOGC=off with
-	a GOMEMLIMIT, keeps it; with GODEBUG=madvdontneed=0 it uses MADV_FREE.'),
+'In Go a higher GOGC, or GOGC=off with a GOMEMLIMIT, keeps it; GODEBUG=madvdontneed=0 uses
+	MADV_FREE.'),
 (3, '*double-clear', 'Go', '',
 'In Go make() clears what it returns: keep the slice and cut it (buf = buf[:0], then append), or
 	take it from a sync.Pool.'),
