@@ -15,6 +15,8 @@
 
 /* A look that takes longer is given up: 40 GB of heaps take so long. */
 #define HOLD_LOOK_SECONDS 20
+/* At the end somebody waits. */
+#define HOLD_END_SECONDS 5
 /* What it says of a process is a few KiB. */
 #define SAID_MAX (16U << 20)
 /* The words of a command line are bounded; what is beyond is missing in the look. */
@@ -160,9 +162,8 @@ void hold_looks_step(struct hold_looks *looks, uint64_t now_ns, struct targets *
 
 static void await(struct hold_looks *looks)
 {
-	const uint64_t until = looks->start_ns + HOLD_LOOK_SECONDS * 1000000000ULL;
 	struct pollfd fd = { .fd = looks->fd, .events = POLLIN };
-	uint64_t now = now_ns();
+	uint64_t now = now_ns(), until = now + HOLD_END_SECONDS * 1000000000ULL;
 
 	while (looks->fd >= 0 && now < until) {
 		poll(&fd, 1, (int)((until - now) / 1000000) + 1);
@@ -177,8 +178,8 @@ static void await(struct hold_looks *looks)
 
 void hold_looks_end(struct hold_looks *looks, struct targets *targets)
 {
-	await(looks);
-	begin_look(looks, now_ns(), targets);
+	if (looks->fd < 0)
+		begin_look(looks, now_ns(), targets);
 	await(looks);
 }
 

@@ -20,7 +20,7 @@ void hold_looks_free(struct hold_looks *looks);
 /* Begin the look that is due, and take what the last one says. now_ns: CLOCK_MONOTONIC. */
 void hold_looks_step(struct hold_looks *looks, uint64_t now_ns, struct targets *targets);
 
-/* The last one, where targets live; waits for it, HOLD_LOOK_SECONDS at most. */
+/* The last one, where targets live: the one that goes on, or another; waits for it, for seconds. */
 void hold_looks_end(struct hold_looks *looks, struct targets *targets);
 
 /* Tables hold_look and hold_part: the looks that have ended since. 0 or -errno. */

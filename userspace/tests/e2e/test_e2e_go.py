@@ -68,10 +68,16 @@ def test_memory_that_the_program_returns(out: Path, programs: dict[str, Path]) -
     assert recording.witness[-1]["minflt"] >= pages
     assert recording.toll("zero.kernel", "pages") >= pages * 0.99
     assert recording.dominant == "zeroing", recording.report["verdict"]
-    storm = advice(recording)["own-storm"]["text"]
-    for marker, function in (("returns", "release"), ("uses", "use")):
-        assert f"{SOURCE}:{site_line(SOURCE, marker)} (main.{function})" in storm
-    assert "debug.FreeOSMemory()" in storm and "GOMEMLIMIT" in storm
+    # Go's own scavenger, which runs beside it, may have been first with any part of it.
+    given = advice(recording)
+    storms = {code: given[code]["text"] for code in ("own-storm", "allocator-storm") if code in given}
+    assert storms, given
+    for text in storms.values():
+        assert f"{SOURCE}:{site_line(SOURCE, 'uses')} (main.use)" in text
+        assert "GOMEMLIMIT" in text
+    if "own-storm" in storms:
+        assert f"{SOURCE}:{site_line(SOURCE, 'returns')} (main.release)" in storms["own-storm"]
+        assert "debug.FreeOSMemory()" in storms["own-storm"]
     again = sum(row["again_bytes"] for row in recording.report["giveback"])
     # The first round's is new.
     assert again >= (RETURNS - 1) * size * 0.95
