@@ -177,6 +177,7 @@ def test_equal_to_the_report(scenario: Path) -> None:
     check_against(scenario, said(scenario))
 
 
+@pytest.mark.slow
 def test_equal_to_the_report_busy(busy: Path) -> None:
     report = said(busy)
     assert len(report["processes"]) == 3
@@ -285,6 +286,7 @@ def test_reads_are_equal_to_the_report(tmp_path: Path) -> None:
     assert told["miss_ratio_curve"][-1]["miss_ratio"] == pytest.approx(1 / 3, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_dtypes_and_columns(busy: Path) -> None:
     """What the list documents is what there is, with rows and without."""
     empty = busy.with_name("empty.memtoll")

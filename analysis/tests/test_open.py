@@ -96,6 +96,7 @@ def test_unknown_format(heap_blocks: Path, version: int, error: type[memtoll.Err
     assert str(version) in str(raised.value)
 
 
+@pytest.mark.slow
 def test_views_are_not_needed(busy: Path) -> None:
     """They are for other programs: a recording is its tables, and all of them are needed."""
     with memtoll.open(busy) as rec:
@@ -229,6 +230,7 @@ def test_directory_of_others(busy: Path) -> None:
         busy.parent.chmod(0o755)
 
 
+@pytest.mark.slow
 def test_odd_names(heap_blocks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(heap_blocks.parent)
     for name in ("a?mode=rwc&x#y%41.memtoll", "file:b.memtoll", "c d\u00e9.memtoll"):
@@ -313,6 +315,7 @@ os._exit(0)
 """
 
 
+@pytest.mark.slow
 def test_cut_off_in_a_commit(busy: Path) -> None:
     """A journal was left: it is played back in a copy."""
     with memtoll.open(busy) as rec:
@@ -326,6 +329,7 @@ def test_cut_off_in_a_commit(busy: Path) -> None:
     assert state(busy) == before
 
 
+@pytest.mark.slow
 def test_killed_half_way_is_what_the_binary_says(busy: Path) -> None:
     altered(busy, "DELETE FROM meta WHERE key IN ('complete', 'end_ns', 'end_reason')")
     subprocess.run([sys.executable, "-c", CUT_OFF, str(busy)], check=True, timeout=30)

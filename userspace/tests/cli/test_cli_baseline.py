@@ -215,6 +215,7 @@ def test_what_records_again_measures_the_same(twice: tuple[Path, Path]) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_pipe_is_one_side_and_nothing_to_record_again(twice: tuple[Path, Path]) -> None:
     for before, after, piped in ((twice[0], "-", twice[1]), ("-", twice[1], twice[0])):
         with piped.open("rb") as recording:
@@ -311,6 +312,7 @@ def test_gitlab_is_a_code_quality_report(hostile: tuple[Path, Path], twice: tupl
     assert json.loads(shown(twice, "gitlab"))[0]["fingerprint"] == first
 
 
+@pytest.mark.slow
 def test_json_has_numbers(hostile: tuple[Path, Path]) -> None:
     """The witness is what the recordings were made of; names are those that were, with what steers as '?'."""
     done = memtoll("report", "--baseline", *hostile, "--json")

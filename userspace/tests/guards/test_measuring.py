@@ -97,6 +97,7 @@ def test_drift_cancels() -> None:
     assert outcomes(0.005, 0.09, drift=1 / 150)[Answer.FAILS] >= 185
 
 
+@pytest.mark.slow
 def test_busy_machine_does_not_fail() -> None:
     assert outcomes(0.005, 0.09, others=1.0) == {Answer.HOLDS: 0, Answer.FAILS: 0, Answer.UNDECIDED: 200}
     assert outcomes(0.005, 0.03, others=1.0)[Answer.HOLDS] >= 198

@@ -978,6 +978,7 @@ def test_usage_without_file() -> None:
     assert_refused(memtoll("report"), 2, "recording")
 
 
+@pytest.mark.slow
 def test_full_output(tmp_path: Path) -> None:
     """Data that cannot be written is a failure."""
     path = tmp_path / "a.memtoll"

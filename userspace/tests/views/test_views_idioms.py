@@ -50,6 +50,7 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.slow
 def test_clearing_in_a_language(name: str) -> None:
     shape, made = SHAPES[name], Facts()
     made.prices()
