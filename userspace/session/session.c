@@ -375,8 +375,8 @@ static void warn_without_allocator(struct session *session)
 	unsigned int without = targets_without_allocator(session->targets);
 
 	if (session->config.uprobes && without && !session->config.watch)
-		message("no allocator that memtoll knows was found in %u of %u processes: faults "
-			"and mappings only",
+		message("no allocator whose functions can be probed was found in %u of %u "
+			"processes: faults, mapping calls and samples only",
 			without, targets_count(session->targets));
 }
 
