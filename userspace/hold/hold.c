@@ -233,6 +233,9 @@ static int read_process(struct hold_process *process, const struct process_view 
 		residents_free(&process->residents);
 		err = residents_read(process->pid, owned, has_go(process), &process->residents);
 	}
+	/* A kernel that does not tell where they are leaves it unknown. */
+	if (!err && residents_sum(&process->residents).huge)
+		huge_use_read(view, &process->huge);
 	/*
 	 * What ended, or became another program, meanwhile has figures of two. The latter keeps its
 	 * start, but not the memory that the pagemap is of.

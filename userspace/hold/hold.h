@@ -9,6 +9,7 @@
 
 #include "allocators/modules.h"
 #include "hold/heap_sum.h"
+#include "hold/huge_use.h"
 #include "hold/malloc_state.h"
 #include "hold/mapped_chunks.h"
 #include "hold/residents.h"
@@ -32,6 +33,7 @@ struct hold_process {
 	uint64_t lost_heaps;
 	struct mapped_chunks mapped;
 	struct residents residents;
+	struct huge_use huge; /* of those of residents that are huge pages */
 	uint64_t walk_ns;
 };
 

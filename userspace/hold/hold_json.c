@@ -193,6 +193,17 @@ static void put_residents(FILE *out, const struct residents *residents)
 	fputc(']', out);
 }
 
+static void put_huge(FILE *out, const struct huge_use *use)
+{
+	fputs(",\"huge\":{", out);
+	put_number(out, "pages", use->pages, true);
+	put_number(out, "looked", use->looked, false);
+	put_number(out, "zero", use->zero, false);
+	put_number(out, "zero_low", use->low, false);
+	put_number(out, "zero_high", use->high, false);
+	fputc('}', out);
+}
+
 static void put_verdict(FILE *out, const struct hold_sum *sum)
 {
 	g_autofree char *sentence = hold_sentence(sum);
@@ -227,6 +238,8 @@ static void put_process(FILE *out, const struct hold_process *process)
 	fprintf(out, ",\"complete\":%s,", hold_is_partial(process) ? "false" : "true");
 	put_verdict(out, &sum);
 	put_residents(out, &process->residents);
+	if (process->huge.known)
+		put_huge(out, &process->huge);
 	put_allocators(out, process);
 	if (process->has_heaps)
 		put_malloc(out, process);

@@ -49,6 +49,23 @@ static void print_resident(FILE *out, const char *name, const struct resident_su
 		cell(dirty, sum->dirty), cell(swap, sum->swap));
 }
 
+static void print_huge(FILE *out, uint64_t bytes, const struct huge_use *use)
+{
+	char all[CELL], zero[CELL], low[CELL], high[CELL];
+
+	fprintf(out, "  in huge pages: %s", cell(all, bytes));
+	if (!use->known)
+		fputs("; how much of it is used is not known: Linux 6.7 and later tell\n", out);
+	else if (use->looked < use->pages)
+		fprintf(out,
+			", of it some %s (%s to %s) nothing but zeros;\n"
+			"    %" PRIu64 " of %" PRIu64 " were looked at\n",
+			cell(zero, use->zero), cell(low, use->low), cell(high, use->high),
+			use->looked, use->pages);
+	else
+		fprintf(out, ", of it %s nothing but zeros\n", cell(zero, use->zero));
+}
+
 static void print_residents(FILE *out, const struct hold_process *process)
 {
 	static const char *const names[RESIDENT_KINDS] = {
@@ -76,6 +93,8 @@ static void print_residents(FILE *out, const struct hold_process *process)
 		      out);
 	fprintf(out, "  page tables, which are not in it: %s\n",
 		cell(tables, residents->page_tables));
+	if (sum.huge)
+		print_huge(out, sum.huge, &process->huge);
 }
 
 static void print_kind(FILE *out, const char *name, uint64_t count, const struct page_bytes *bytes)

@@ -130,6 +130,7 @@ void hold_sum_add(struct hold_sum *sum, const struct hold_process *process, bool
 	sum->swap += shared ? all.swap_pss : all.swap;
 	sum->page_tables += process->residents.page_tables;
 	sum->threads += process->residents.threads;
+	sum->huge_zero += process->huge.zero;
 	sum->processes++;
 	sum->partial |= hold_is_partial(process);
 	note_names(sum, process);
@@ -282,6 +283,12 @@ GArray *hold_advise(const struct hold_sum *sum)
 			       " bytes lie between the free ones: what lives long needs memory "
 			       "apart from what is freed soon (a pool, or allocated first).",
 			       sum->pin_size));
+	if (matters(sum, sum->huge_zero, ADVICE_SHARE))
+		advise(list, "huge-pages", sum->huge_zero,
+		       g_strdup(
+			       "So much of its huge pages is zeros, which were cleared and stay whole "
+			       "where a part is used: madvise(MADV_NOHUGEPAGE) for memory that is used "
+			       "in places, or PR_SET_THP_DISABLE. Each small page then costs a fault."));
 	g_array_sort(list, by_bytes);
 	return list;
 }

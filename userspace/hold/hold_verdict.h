@@ -34,6 +34,7 @@ struct hold_sum {
 	uint64_t threads;
 	uint64_t trim_top;    /* of PART_TRIM: by a lower program break */
 	uint64_t arenas_free; /* resident and free in threads' arenas */
+	uint64_t huge_zero;   /* of huge pages, in pages of zeros */
 	uint64_t pin_size;    /* of the live chunks that pin most; 0: none */
 	uint64_t pin_bytes;
 	uint64_t trim_threshold; /* of the process with most trim_top */

@@ -374,6 +374,24 @@ def test_a_closed_reader() -> None:
     assert_refused(Result(done.returncode, done.stdout, done.stderr), 1, "write")
 
 
+HUGE: Final = 2 * MIB
+
+
+def test_huge_pages_that_are_mostly_zeros() -> None:
+    """Of each five small pages are written to; how many there are is the machine's, and the kernel's to say."""
+    with Program(workload("holder"), "sparse", "64") as program:
+        found = hold(program.pid)
+        pages = rollup(program.pid)["AnonHugePages"] // HUGE
+    if not pages:
+        assert "huge" not in found
+        return
+    use = found["huge"]
+    assert (use["pages"], use["looked"]) == (pages, pages)
+    assert use["zero"] == use["zero_low"] == use["zero_high"] == pages * (HUGE - 5 * PAGE)
+    (advice,) = (each for each in found["verdict"]["advice"] if each["code"] == "huge-pages")
+    assert advice["bytes"] == use["zero"]
+
+
 # Looks of a recording.
 
 

@@ -135,6 +135,23 @@ static void hold_mapped(void)
 		abort();
 }
 
+/* Huge pages, of each of which 5 of 512 small ones are written to; where there are any to be had. */
+static void hold_sparse(void)
+{
+	const size_t huge = 2 * MIB, size = mib * MIB;
+	char *start =
+		mmap(NULL, size + huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	size_t at, i;
+
+	if (start == MAP_FAILED)
+		abort();
+	start += huge - (uintptr_t)start % huge;
+	madvise(start, size, MADV_HUGEPAGE);
+	for (at = 0; at < size; at += huge)
+		for (i = 0; i < 5; i++)
+			start[at + i * 101 * 4096 + 7] = 1;
+}
+
 /* In the middle of the heap a size that cannot be. */
 static void hold_corrupt(void)
 {
@@ -175,7 +192,7 @@ static const struct shape {
 } shapes[] = {
 	{ "pages", hold_pages },   { "top", hold_top },		{ "full", hold_full },
 	{ "arenas", hold_arenas }, { "lists", hold_lists },	{ "mapped", hold_mapped },
-	{ "busy", hold_busy },	   { "corrupt", hold_corrupt },
+	{ "busy", hold_busy },	   { "corrupt", hold_corrupt }, { "sparse", hold_sparse },
 };
 
 static size_t resident(void)
