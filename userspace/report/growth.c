@@ -254,13 +254,23 @@ static void find_calls(GHashTable *sites, struct site_growth *site)
 	}
 }
 
-/* Of n samples the variance is n; of a rate, which they are divided to, that by the divisor. */
+/* Of n events the variance is n; of a rate, which they are divided to, that by the divisor. */
 static bool is_beyond_chance(const struct site_growth *site, const double divisors[GROWTH_SIDES])
 {
 	double variance =
 		site->count[AFTER] / divisors[AFTER] + site->count[BEFORE] / divisors[BEFORE];
 
 	return site->count[AFTER] - site->count[BEFORE] >= WORTH_DEVIATIONS * sqrt(variance);
+}
+
+/*
+ * Whether memory that others leave decides on it: what of files the page cache has, and what fits.
+ * A few more, or one where there was none, are nobody's change then, however exact they are.
+ */
+static bool is_by_chance(const struct site_growth *site)
+{
+	return site->sampled || !strcmp(site->toll, "file.fault") ||
+	       !strcmp(site->toll, "reclaim") || g_str_has_prefix(site->toll, "swap.");
 }
 
 /* divisors: seconds, where figures are per second; or else 1. */
@@ -274,7 +284,7 @@ static bool is_worth(struct site_growth *site, const double divisors[GROWTH_SIDE
 	/* Of an estimate both may be off: what is more even so. */
 	if (!(figure[AFTER] > (1 + part) * (1 + site->error) * figure[BEFORE]))
 		return false;
-	if (site->sampled && !is_beyond_chance(site, divisors))
+	if (is_by_chance(site) && !is_beyond_chance(site, divisors))
 		return false;
 	site->cost_ns = site->time_ns[AFTER] * more / figure[AFTER];
 	return site->cost_ns * divisors[AFTER] >= WORTH_TIME * observed_ns;

@@ -235,6 +235,44 @@ def test_numbers_below_nothing_are_no_crash(twice: tuple[Path, Path]) -> None:
             assert memtoll("report", "--baseline", *sides).status in (0, 1)
 
 
+def faulting(path: Path, fault_class: str, times: int) -> Path:
+    """A whole run with so many faults at one place, of a millisecond each."""
+    made = Facts(path)
+    made.prices()
+    made.slice()
+    made.process()
+    made.allocator()
+    place = made.stack(("read_row", "/src/rows.c", 7), ("main", "/src/rows.c", 60))
+    made.fault(fault_class, times, MS, area="file", area_name="/srv/data", touched_stack=place)
+    made.cpu(900 * MS)
+    made.meta(end_reason="target exited", probes="alloc,faults,mappings,samples,reads")
+    facts.finished(made, "./rows")
+    made.database.close()
+    return path
+
+
+@pytest.mark.parametrize(
+    ("fault_class", "before", "after", "more"),
+    [
+        # What the page cache has, and what is on swap, is not the program's: by three standard deviations.
+        ("file_minor", 1, 2, False),
+        ("file_minor", 20, 40, False),
+        ("file_minor", 20, 60, True),
+        ("swap_major", 1, 4, False),
+        ("swap_major", 10, 50, True),
+        # What it copies is.
+        ("cow", 1, 2, True),
+    ],
+)
+def test_what_memory_decides_is_judged_beyond_chance(
+    fault_class: str, before: int, after: int, more: bool, tmp_path: Path
+) -> None:
+    paths = faulting(tmp_path / "a", fault_class, before), faulting(tmp_path / "b", fault_class, after)
+    done = memtoll("report", "--baseline", *paths)
+    assert done.status == 0, done
+    assert ("read_row" in done.stdout) == more, done.stdout
+
+
 @pytest.mark.slow
 def test_estimates_are_judged_beyond_their_bounds(tmp_path: Path) -> None:
     """Half of the time calloc was watched; what that leaves open is in view duty_cycle."""
