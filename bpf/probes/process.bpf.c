@@ -332,6 +332,15 @@ int BPF_PROG(process_freed, struct task_struct *task)
 	return 0;
 }
 
+/* A thread so young may have begun its faults while others were stopped: then they are not ours. */
+#define YOUNG_NS 10000000
+
+/* One that was never met, for all that it lives: its faults, if any, are of a kind that is not watched. */
+static __always_inline bool is_idle(const struct task_struct *task)
+{
+	return !(task->flags & PF_EXITING) && task->start_time + YOUNG_NS < stopping_ns;
+}
+
 /*
  * Twice at the end, when userspace reads the iterator. While the probes are on: counting ends, for
  * each thread together with the kernel's count. After they are off: every thread's open run is
@@ -352,7 +361,7 @@ int drain_threads(struct bpf_iter__task *ctx)
 		return 0;
 	}
 	process = process_state_get(task->tgid);
-	if (process && !process->exec_pending && (thread || !(task->flags & PF_EXITING)))
+	if (process && !process->exec_pending && (thread || is_idle(task)))
 		count_out(task, thread, process);
 	return 0;
 }

@@ -24,6 +24,7 @@ const volatile bool cfg_never = false;
 
 volatile __u32 drain_epoch = 0;
 volatile __u32 stopped = 0;
+volatile __u64 stopping_ns = 0;
 volatile __u32 area_generation = 1;
 volatile __u32 block_generation = 0;
 volatile __u32 python_seen = 0;

@@ -16,6 +16,7 @@ extern volatile __u32 drain_epoch;
  * while threads are stopped one after the other, STOPPING.
  */
 extern volatile __u32 stopped;
+extern volatile __u64 stopping_ns; /* when that began */
 /* Raised by every change of a traced process's mappings: makes the cached areas stale. */
 extern volatile __u32 area_generation;
 /* Raised by every record of a block, made or freed: the owner of memory may be another now. */

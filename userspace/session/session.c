@@ -509,6 +509,7 @@ static void stop_counting(struct session *session)
 
 	if (!session->bpf || !session->targets || session->bpf->bss->stopped == STOPPED)
 		return;
+	session->bpf->bss->stopping_ns = now_ns();
 	session->bpf->bss->stopped = STOPPING;
 	counted = !drain_threads(session);
 	session->bpf->bss->stopped = STOPPED;
