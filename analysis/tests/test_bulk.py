@@ -124,6 +124,7 @@ def test_row_ids_of_all_lengths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     pd.testing.assert_frame_equal(ours, theirs)
 
 
+@pytest.mark.slow
 def test_holes_and_free_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = random_rows(5, 5003)
     path = runs(
@@ -146,6 +147,7 @@ def test_holes_and_free_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     ],
     ids=["text-of-60", "overflow", "many-texts", "short-rows"],
 )
+@pytest.mark.slow
 def test_unusual_goes_through_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: str) -> None:
     path = runs(tmp_path / "a.memtoll", random_rows(7, 1009))
     with closing(sqlite3.connect(path, isolation_level=None)) as database:

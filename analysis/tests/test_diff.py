@@ -120,6 +120,7 @@ def test_students_t() -> None:
     assert float(_t95(math.inf)) == pytest.approx(1.96, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_one_slice_has_no_bounds(tmp_path: Path) -> None:
     paths = [tmp_path / "a.memtoll", tmp_path / "b.memtoll"]
     facts.heap_blocks(paths[0]).database.close()
@@ -133,6 +134,7 @@ def test_one_slice_has_no_bounds(tmp_path: Path) -> None:
     assert gone.reset_index()["allocated_at"].iloc[0] == "main;round_once;calloc"
 
 
+@pytest.mark.slow
 def test_sites_are_joined_by_functions(tmp_path: Path) -> None:
     """Ids of stacks differ between runs, chains of functions do not."""
     paths = [tmp_path / "a.memtoll", tmp_path / "b.memtoll"]

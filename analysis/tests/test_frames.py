@@ -189,6 +189,7 @@ def test_slices_add_up(scenario: Path) -> None:
     check_sums(scenario)
 
 
+@pytest.mark.slow
 def test_slices_add_up_busy(busy: Path) -> None:
     check_sums(busy)
     with memtoll.open(busy) as rec:

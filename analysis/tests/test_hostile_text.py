@@ -38,6 +38,7 @@ def test_words_on_a_terminal_and_in_a_notebook(path: Path) -> None:
         assert "\\u202e" in repr(rec.stack_frames["function"].to_frame().head(40).pipe(memtoll.Table))
 
 
+@pytest.mark.slow
 def test_cells_are_no_formulas(path: Path, tmp_path: Path) -> None:
     with memtoll.open(path) as rec:
         export(rec, tmp_path / "tables", "csv")
@@ -64,6 +65,7 @@ def test_a_stack_is_one_line(path: Path, tmp_path: Path) -> None:
         assert line.startswith(("# ", *tolls)) and (line.startswith("# ") or re.search(r" \d+$", line)), line
 
 
+@pytest.mark.slow
 def test_lines_of_json_stay_lines(path: Path, tmp_path: Path) -> None:
     with memtoll.open(path) as rec:
         export(rec, tmp_path / "all.ndjson")

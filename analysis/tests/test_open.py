@@ -182,6 +182,7 @@ def test_overwritten(busy: Path) -> None:
     assert_one_line(raised.value, busy)
 
 
+@pytest.mark.slow
 def test_incomplete(heap_blocks: Path) -> None:
     altered(heap_blocks, "DELETE FROM meta WHERE key = 'complete'")
     with pytest.raises(memtoll.IncompleteRecording) as raised:
@@ -349,6 +350,7 @@ def planted_journal(recording: Path, victim: Path) -> bytes:
 
 
 @pytest.mark.parametrize("how", ["names another file", "is a link"])
+@pytest.mark.slow
 def test_a_planted_journal_is_not_played_back(busy: Path, tmp_path: Path, how: str) -> None:
     with memtoll.open(busy) as rec:
         expected = rec.report

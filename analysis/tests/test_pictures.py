@@ -92,6 +92,7 @@ def test_words_stay_inside(busy: Path, size: tuple[float, float]) -> None:
     assert plt.get_fignums() == before
 
 
+@pytest.mark.slow
 def test_notebooks_show_them(busy: Path) -> None:
     with memtoll.open(busy) as rec:
         figure = pictures.timeline(rec)
@@ -427,6 +428,7 @@ def test_hostile_names_are_words(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("draw", [each for each in OF_RECORDINGS if each not in (pictures.address_map, pictures.sizes)])
+@pytest.mark.slow
 def test_values_that_no_tracer_writes_are_damage(draw: Callable[..., Figure], tmp_path: Path) -> None:
     """What pandas and matplotlib say of them, in words of their own, is said as what it is: the recording's fault."""
     path = tmp_path / "endless.memtoll"

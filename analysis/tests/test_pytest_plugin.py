@@ -116,6 +116,7 @@ def said(path: Path, start_ns: int = 0, **marked: Any) -> tuple[str, str]:
     return judge(path, parsed(marked), start_ns)
 
 
+@pytest.mark.slow
 def test_within_and_over(tmp_path: Path) -> None:
     path = made(tmp_path / "x.memtoll")
     bytes_ = 2018 * PAGE
@@ -136,6 +137,7 @@ def test_within_and_over(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_what_was_before_the_test_is_not_of_it(tmp_path: Path) -> None:
     path = made(tmp_path / "x.memtoll")
     with memtoll.open(path) as rec:

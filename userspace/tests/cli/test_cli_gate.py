@@ -219,6 +219,7 @@ def test_the_usual_bounds(tmp_path: Path) -> None:
     assert bound(found, "alloc.calls")["sites"][0]["function"] == "parse_line"
 
 
+@pytest.mark.slow
 def test_several_recordings_are_runs(tmp_path: Path, budget: Path) -> None:
     """The most of the old ones, the least of the new ones."""
     budget.write_text('alloc.calls = "baseline"')
@@ -230,6 +231,7 @@ def test_several_recordings_are_runs(tmp_path: Path, budget: Path) -> None:
     assert (found["bounds"][0]["low"], found["bounds"][0]["high"]) == (150, 160)
 
 
+@pytest.mark.slow
 def test_losses(tmp_path: Path, budget: Path) -> None:
     """Over is over, whatever was lost; within is only what would be with it."""
     path = tmp_path / "a.memtoll"
@@ -330,6 +332,7 @@ def init(*words: str | Path) -> tuple[Result, dict[str, Any]]:
     return result, tomllib.loads(result.stdout)
 
 
+@pytest.mark.slow
 def test_init(tmp_path: Path) -> None:
     """Bounds by what was seen: the same in all runs, varying, decided by the kernel."""
     runs = [save(tmp_path / f"{n}.memtoll", cleared=9, parse=1000 + 30 * n, faults=50) for n in range(3)]

@@ -86,6 +86,7 @@ def test_noisy_machine_is_undecided() -> None:
     assert good[Answer.FAILS] <= 4 and bad[Answer.HOLDS] <= 20
 
 
+@pytest.mark.slow
 def test_at_the_bound_few_fail() -> None:
     """It is asked after each of fifty rounds, and fails by an interval of 99 % each time: a chain of those."""
     assert outcomes(0.02, 0.06)[Answer.FAILS] <= 20

@@ -399,6 +399,7 @@ def test_trial_has_what_the_environment_set(words: str, tunables: str, command: 
     assert trial.split(" -- ")[1] == command.format(tunables)
 
 
+@pytest.mark.slow
 def test_mappings_of_the_program_get_no_setting_of_the_allocator() -> None:
     """The kernel clears its own mappings; and its own mapping calls are the cost, not the allocator's."""
     made = facts.touched_churn()

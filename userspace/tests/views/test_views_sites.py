@@ -87,6 +87,7 @@ def test_json_lists_equal_frames_once(alike: Path) -> None:
     assert sums(report) == {name: (toll[name]["count"], toll[name]["bytes"]) for name in sums(report)}
 
 
+@pytest.mark.slow
 def test_number_of_sites_is_that_of_printed_ones(alike: Path) -> None:
     every = memtoll("report", "--full", alike, "--sites", "0").stdout
     two = memtoll("report", "--full", alike, "--sites", "2").stdout
