@@ -273,6 +273,9 @@ size_t go_table_find(const struct go_table *table, uint64_t address, struct go_f
 
 		frame->start = function.start;
 		find_line(table, &function, into, frame);
+		/* What lies between two functions. */
+		if (!frame->line && !*frame->file)
+			return 0;
 		/* The last one that fits is the function itself. */
 		if (count == capacity ||
 		    !take_inlined(table, &function, &inlined, index, frame, &into)) {

@@ -41,7 +41,7 @@ bool go_table_read(struct go_table *table, struct go_bytes bytes, uint64_t *text
 /* Where the part of names lies in the table: the first thing that a module points to. 0: unknown. */
 uint64_t go_table_names_offset(struct go_bytes bytes);
 
-/* Innermost inlined function first. Number of frames, 0 where no function has the address. */
+/* Innermost inlined function first. Number of frames, 0 where no function has code at the address. */
 size_t go_table_find(const struct go_table *table, uint64_t address, struct go_frame *frames,
 		     size_t capacity);
 

@@ -403,6 +403,13 @@ static const struct names *find_names(struct symbolizer *symbolizer, struct obje
 	return names;
 }
 
+/* Whether a function begins at the address, where all code has lines: what has none is padding. */
+static bool begins_function(const struct names *names, uint64_t address)
+{
+	return names->count && *names->list[0].function && names->list[0].line &&
+	       names->list[0].start == address;
+}
+
 /*
  * module_offset and symbol_offset count from the address that was given, as gdb prints them; the
  * names of a return address are those of the byte before it.
@@ -423,6 +430,12 @@ static size_t native_frames(struct symbolizer *symbolizer, const struct region *
 	};
 	size_t i;
 
+	/* A signal's handler returns to a function that has not called it, with padding before it. */
+	if (is_return_address && (!names->count || !*names->list[0].function)) {
+		names = find_names(symbolizer, region->object, given);
+		if (!begins_function(names, given))
+			names = find_names(symbolizer, region->object, file_address);
+	}
 	frames[0] = frame;
 	for (i = 0; i < names->count && i < capacity; i++) {
 		frames[i] = frame;

@@ -18,6 +18,7 @@
 #define TEXT 0x401000
 #define MAIN_BYTES 0x40
 #define OTHER_BYTES 0x20
+#define OTHER_CODE 0x18 /* and padding */
 #define INLINED_FROM 0x10
 #define INLINED_TO 0x20
 /* The instruction in main.main that stands for the call. */
@@ -154,8 +155,8 @@ static void make(bool newer, struct made *made)
 		add_values(table, base, (int32_t[]){ 20, INLINED_FROM, 11, 0x10, 23, 0x20, 0, -1 });
 	values[2] =
 		add_values(table, base, (int32_t[]){ -1, INLINED_FROM, 0, 0x10, -1, 0x20, 0, -1 });
-	other[0] = add_values(table, base, (int32_t[]){ 1, OTHER_BYTES, 0, -1 });
-	other[1] = add_values(table, base, (int32_t[]){ 301, OTHER_BYTES, 0, -1 });
+	other[0] = add_values(table, base, (int32_t[]){ 1, OTHER_CODE, 0, -1 });
+	other[1] = add_values(table, base, (int32_t[]){ 301, OTHER_CODE, 0, -1 });
 	other[2] = 0;
 	functions = table->len;
 	set_offset(table, 7);
@@ -224,6 +225,8 @@ static void finds(bool newer)
 	/* One frame is the function that has the code. */
 	assert_int_equal(go_table_find(&table, TEXT + INLINED_FROM, frames, 1), 1);
 	is_frame(frames, "main.main", "/src/main.go", 11, TEXT);
+	/* Padding is no code. */
+	assert_int_equal(go_table_find(&table, TEXT + MAIN_BYTES + OTHER_CODE, frames, 4), 0);
 	assert_int_equal(go_table_find(&table, TEXT - 1, frames, 4), 0);
 	assert_int_equal(go_table_find(&table, TEXT + MAIN_BYTES + OTHER_BYTES, frames, 4), 0);
 	/* Without what inlined calls are in there are none. */
