@@ -335,7 +335,7 @@ int BPF_PROG(process_freed, struct task_struct *task)
 /* A thread so young may have begun its faults while others were stopped: then they are not ours. */
 #define YOUNG_NS 10000000
 
-/* One that was never met, for all that it lives: its faults, if any, are of a kind that is not watched. */
+/* It lives, and was never met: its faults, if there are any, are of a kind that is not watched. */
 static __always_inline bool is_idle(const struct task_struct *task)
 {
 	return !(task->flags & PF_EXITING) && task->start_time + YOUNG_NS < stopping_ns;

@@ -74,14 +74,10 @@ struct record_options {
 	  "CPU time of the target that probes may take: 5% (default), another part, none "         \
 	  "(trace everything), 0 (tracepoints only)", 2 },                                        \
 	{ "buffer", OPTION_BUFFER, "SIZE", 0, "of the ring buffer; default: 16M", 2 }
+#define HOLD_OPTION                                                                                \
+	{ "hold", OPTION_HOLD, "TIME", 0,                                                          \
+	  "look at who holds the memory at the start, each TIME (1s or more) and at the end", 2 }
 /* clang-format on */
-
-#define HOLD_OPTION                                                                                         \
-	{                                                                                                   \
-		"hold", OPTION_HOLD, "TIME", 0,                                                             \
-			"look at who holds the memory at the start, each TIME (1s or more) and at the end", \
-			2                                                                                   \
-	}
 
 static const struct argp_option tracing_argp_options[] = {
 	TRACING_OPTIONS,

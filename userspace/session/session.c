@@ -548,13 +548,13 @@ static int step_finish(struct session *session)
 	if (session->launch)
 		warn_without_allocator(session);
 	session_record_state(session);
+	/* Processes of the command that live on are not held while the rest is written. */
+	g_clear_pointer(&session->launch, launch_free);
 	if (session->hold_looks) {
 		progress_ending(&session->config, "who holds the memory");
 		hold_looks_end(session->hold_looks, session->targets);
 		hold_looks_write(session->hold_looks, recording);
 	}
-	/* Processes of the command that live on are not held while the rest is written. */
-	g_clear_pointer(&session->launch, launch_free);
 	progress_ending(&session->config, "names of code");
 	err = slice_commit(session->writer, session->slice_start_ns, end);
 	if (!err)

@@ -19,46 +19,37 @@ INSERT INTO idiom (position, code, language, function, text) VALUES
 (2, '*storm', 'Go', '',
 'In Go a higher GOGC, or GOGC=off with a GOMEMLIMIT, keeps it; GODEBUG=madvdontneed=0 uses
 	MADV_FREE.'),
-(3, '*double-clear', 'Go', '',
+(3, '*app*', 'Go', '',
 'In Go make() clears what it returns: keep the slice and cut it (buf = buf[:0], then append), or
 	take it from a sync.Pool.'),
-(4, 'memset-app', 'Go', '',
-'In Go make() clears what it returns: keep the slice and cut it (buf = buf[:0], then append), or
-	take it from a sync.Pool.'),
-(5, '*', 'Python', 'sock_recv*',
+(4, '*', 'Python', 'sock_recv*',
 'In Python socket.recv_into() and a memoryview read into a bytearray that is kept.'),
-(6, '*', 'Python', '_ssl__SSLSocket_read*',
+(5, '*', 'Python', '_ssl__SSLSocket_read*',
 'In Python SSLSocket.recv_into() and a memoryview read into a bytearray that is kept.'),
-(7, '*', 'Python', '_io_FileIO_read*',
+(6, '*', 'Python', '_io_FileIO_read*',
 'In Python readinto() reads into a bytearray that is kept.'),
-(8, 'first-touch', 'Python', 'PyUFunc_*',
+(7, 'first-touch', 'Python', '*[Uu][Ff]unc_*',
 'In NumPy out= writes into an array that is kept.'),
-(9, 'first-touch', 'Python', 'ufunc_*',
+(8, '*storm', 'Python', '*[Uu][Ff]unc_*',
 'In NumPy out= writes into an array that is kept.'),
-(10, '*storm', 'Python', 'PyUFunc_*',
-'In NumPy out= writes into an array that is kept.'),
-(11, '*storm', 'Python', 'ufunc_*',
-'In NumPy out= writes into an array that is kept.'),
-(12, 'calloc-*', 'Python', 'PyArray_Zeros*',
+(9, 'calloc-*', 'Python', 'PyArray_Zeros*',
 'In NumPy numpy.empty() does not clear, and array.fill(0) clears one that is kept.'),
-(13, 'calloc-*', 'JavaScript', '',
+(10, 'calloc-*', 'JavaScript', '',
 'In Node.js Buffer.allocUnsafe() does not clear; a Buffer that is kept is read into again
 	(fs.readSync(fd, buffer)).'),
-(14, 'memset-app', 'JavaScript', '',
+(11, 'memset-app', 'JavaScript', '',
 'In Node.js Buffer.allocUnsafe() does not clear; a Buffer that is kept is read into again
 	(fs.readSync(fd, buffer)).'),
-(15, '*double-clear', 'Java', '',
+(12, '*app*', 'Java', '',
 'In Java an array or a ByteBuffer is cleared when it is made: keep it, or a pool of them.'),
-(16, 'memset-app', 'Java', '',
-'In Java an array or a ByteBuffer is cleared when it is made: keep it, or a pool of them.'),
-(17, '*storm', 'Java', '',
+(13, '*storm', 'Java', '',
 'In Java -Xms as large as -Xmx keeps the heap.'),
-(18, 'calloc-*', 'Rust', '',
+(14, 'calloc-*', 'Rust', '',
 'In Rust Vec::with_capacity() does not clear, and vec![0; n] does; clear() keeps a Vec''s memory.'),
-(19, 'memset-app', 'Rust', '',
+(15, 'memset-app', 'Rust', '',
 'In Rust Vec::with_capacity() does not clear, and resize() and vec![0; n] do; clear() keeps a Vec''s
 	memory.'),
-(20, 'cow', 'Ruby', '',
+(16, 'cow', 'Ruby', '',
 'In Ruby Process.warmup (3.3) before the fork has the heap in order.');
 
 -- The stacks that an advice is about: of the site with the most time of its toll, or of the storm.
@@ -85,9 +76,9 @@ CREATE VIEW advised_language AS
 SELECT DISTINCT s.code, CASE
 	WHEN l.kind = 'python' THEN 'Python' WHEN l.file GLOB '*.go' THEN 'Go'
 	WHEN l.file GLOB '*.rs' THEN 'Rust'
-	ELSE (SELECT SUBSTR(c.reason, 1, INSTR(c.reason, ':') - 1) FROM library_code c
-		WHERE c.what = 'module' AND l.module GLOB c.pattern
-			AND c.reason GLOB '[JPR][ahuy]*: *' LIMIT 1) END AS language
+	ELSE (SELECT i.language FROM library_code c JOIN idiom i
+		ON i.language = SUBSTR(c.reason, 1, INSTR(c.reason, ':') - 1)
+		WHERE c.what = 'module' AND l.module GLOB c.pattern LIMIT 1) END AS language
 FROM advised_stack s JOIN stack_line l ON l.stack_id = s.stack_id;
 
 CREATE VIEW advice_idiom AS
