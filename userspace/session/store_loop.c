@@ -443,6 +443,7 @@ static void judge_loop(const struct code *code, size_t at, struct store_loop *lo
 	if (!first || !moves_on(&body, instruction_memory(first), bytes, &step))
 		return;
 	loop->head = body.insns[0].at;
+	loop->end = body.end;
 	cycles = MAX(MAX(1, stores), (body.count - 1) / INSTRUCTIONS_PER_CYCLE);
 	loop->bytes_per_16_cycles = (uint32_t)(16 * bytes / (int64_t)cycles);
 	loop->wire.words = (uint8_t)CLAMP(bytes / 8, 1, STORE_WORDS);
@@ -566,21 +567,37 @@ static void judge_row(const struct code *code, size_t at, struct store_loop *loo
 	if (stores < ROW_STORES || bytes < ROW_BYTES || !is_one_value(&body, first))
 		return;
 	loop->head = body.insns[0].at;
+	loop->end = body.insns[body.count - 1].at + body.insns[body.count - 1].insn.length;
 	if (!value_of(code, &body, first, loop))
 		return;
 	loop->kind = STORE_FILL;
 	tell_row_address(&body, at, loop);
 }
 
+static bool begin_code(struct code *code, const uint8_t *bytes, size_t len)
+{
+	*code = (struct code){ .bytes = bytes, .len = len };
+	return ZYAN_SUCCESS(ZydisDecoderInit(&code->decoder, ZYDIS_MACHINE_MODE_LONG_64,
+					     ZYDIS_STACK_WIDTH_64));
+}
+
+size_t store_loop_next(const uint8_t *bytes, const struct store_loop *loop, size_t at)
+{
+	struct instruction one;
+	struct code code;
+
+	if (!begin_code(&code, bytes, loop->end) || !code_decode(&code, at, &one))
+		return loop->end;
+	return at + one.insn.length;
+}
+
 void store_loop_find(const uint8_t *bytes, size_t len, size_t at, struct store_loop *loop)
 {
-	struct code code = { .bytes = bytes, .len = len };
+	struct code code;
 
 	memset(loop, 0, sizeof(*loop));
-	if (at >= len ||
-	    !ZYAN_SUCCESS(ZydisDecoderInit(&code.decoder, ZYDIS_MACHINE_MODE_LONG_64,
-					   ZYDIS_STACK_WIDTH_64)) ||
-	    store_string_at(&code, at, loop) || store_string_behind(&code, at, loop))
+	if (at >= len || !begin_code(&code, bytes, len) || store_string_at(&code, at, loop) ||
+	    store_string_behind(&code, at, loop))
 		return;
 	judge_loop(&code, at, loop);
 	if (loop->kind != STORE_NONE)

@@ -26,6 +26,7 @@ struct store_loop {
 	uint32_t bytes_per_16_cycles;
 	uint32_t length; /* bytes of a filling, where the code has it as a number; 0: it has not */
 	size_t head;	 /* offset of its first instruction, the same wherever at */
+	size_t end;	 /* behind its last one; 0: it is one instruction */
 	struct memtoll_store_loop wire; /* `code` is left to whoever sends it */
 };
 
@@ -34,5 +35,7 @@ struct store_loop {
 
 /* at: offset of an instruction in code, the one that is next. */
 void store_loop_find(const uint8_t *code, size_t len, size_t at, struct store_loop *loop);
+/* The offset of the instruction behind one of a loop; the loop's end behind the last one. */
+size_t store_loop_next(const uint8_t *code, const struct store_loop *loop, size_t at);
 
 #endif /* MEMTOLL_STORE_LOOP_H */

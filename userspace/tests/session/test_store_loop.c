@@ -146,6 +146,7 @@ static void test_each_instruction(void **state)
 					 loop.bytes_per_16_cycles);
 			first = judged++ ? first : loop;
 			assert_int_equal(loop.head, first.head);
+			assert_int_equal(loop.end, first.end);
 		}
 		/* At each of its instructions, of which none is longer than 12 bytes. */
 		assert_true(judged * 12 >= (size_t)(one->to - one->at));
@@ -164,6 +165,7 @@ static void test_straight_row(void **state)
 		{ 0, false, 0 },  { 4, true, 16 }, { 9, true, 32 },  { 14, true, 48 },
 		{ 19, true, 64 }, { 23, true, 0 }, { 27, true, 16 },
 	};
+	const size_t last = sizeof(table) / sizeof(table[0]) - 1;
 	size_t begin = (size_t)(straight_at - straight), i;
 	struct store_loop loop;
 
@@ -177,6 +179,9 @@ static void test_straight_row(void **state)
 		assert_int_equal(!!(loop.wire.flags & STORE_ADDRESS), table[i].told);
 		assert_int_equal(loop.wire.disp, table[i].disp);
 		assert_int_equal(loop.head, begin);
+		assert_int_equal(loop.end, begin + 27);
+		assert_int_equal(store_loop_next(straight, &loop, begin + table[i].at),
+				 begin + table[i < last ? i + 1 : last].at);
 		assert_int_equal(loop.wire.base, table[i].told ? 7 : 0);
 	}
 }
