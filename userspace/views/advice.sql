@@ -84,11 +84,11 @@ SELECT m.*,
 	(SELECT pid FROM stack WHERE stack_id = m.alloc_stack) AS alloc_pid, g.*,
 	-- mapping calls that nothing else promises, and of them those of blocks that are never
 	-- used: two for each
-	MAX(0.0, m.map_ns - g.storm_gave_ns - a.let_go_ns) AS map_rest_ns,
-	m.blocks_unused * MAX(0.0, MIN(m.map_ns - g.storm_gave_ns - a.let_go_ns,
+	MAX(0.0, m.map_ns - g.storm_gave_ns - a.let_go_ns - u.ended_ns) AS map_rest_ns,
+	m.blocks_unused * MAX(0.0, MIN(m.map_ns - g.storm_gave_ns - a.let_go_ns - u.ended_ns,
 		(m.map_ns - m.map_sampled_ns)
 			* MIN(1.0, 2.0 * m.unused_blocks / MAX(m.map_calls, 1)))) AS unused_ns
-FROM measure m JOIN giveback_weight g JOIN advised_measure a;
+FROM measure m JOIN giveback_weight g JOIN advised_measure a JOIN populate_measure u;
 
 -- The allocator that a process really calls, of those it maps: one that is preloaded, which takes
 -- all calls (libc's were made by another program before it, as by env), else the one with the most

@@ -5,9 +5,8 @@
 
 INSERT INTO advice (code, title, process, condition, gain, evidence, cost, explain) VALUES (
 'map-churn', 'mapping calls take the time', 'mapper_pid',
--- calls that give back what comes again have advice of their own; that a process ends is no call
-'mapping_matters AND map_call IS NOT ''exit_group''
-	AND 2 * map_rest_ns > map_ns',
+-- calls that give back what comes again have advice of their own; that a program ends is no call
+'mapping_matters AND 2 * map_rest_ns > map_ns',
 -- and blocks that are never used (never-used)
 '(map_rest_ns - unused_ns) / base_ns',
 '{map_by_count} took {map_time}.',

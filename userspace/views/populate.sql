@@ -8,7 +8,8 @@
 -- of the call and place that has most. Of the mapping toll: map_sampled_ns, in calls that
 -- are not watched; forked_ns, copying page tables for a child; protected_ns, changing protections;
 -- changed_*: of these two the dearer, where most of it is; made_ns, making pages of files and
--- shared memory; freed_ns, unmapping memory and freeing pages.
+-- shared memory; freed_ns, unmapping memory and freeing pages; ended_ns, of that what a program had
+-- at its end, or when its process began another one: no call of its own that could be spared.
 CREATE VIEW populate_measure AS
 WITH
 fault_time AS MATERIALIZED (
@@ -50,7 +51,9 @@ sampled AS MATERIALIZED (
 		COALESCE(SUM(CASE WHEN clears THEN time_ns END), 0.0) AS cleared_ns,
 		COALESCE(SUM(CASE does WHEN 'fork' THEN time_ns END), 0.0) AS forked_ns,
 		COALESCE(SUM(CASE does WHEN 'protect' THEN time_ns END), 0.0) AS protected_ns,
-		COALESCE(SUM(CASE does WHEN 'make' THEN time_ns END), 0.0) AS made_ns
+		COALESCE(SUM(CASE does WHEN 'make' THEN time_ns END), 0.0) AS made_ns,
+		COALESCE(SUM(CASE WHEN does = 'free' AND call IN ('exit_group', 'exit', 'execve',
+			'execveat') THEN time_ns END), 0.0) AS ended_ns
 	FROM work
 ),
 -- by place: each process has stacks of its own
@@ -79,7 +82,7 @@ SELECT COALESCE((SELECT SUM(time_ns) FROM part), 0.0) AS populated_ns,
 			OR l.function LIKE '!_!_pthread!_create%' ESCAPE '!')), 0)
 		AS populated_thread,
 	f.time_ns AS freed_ns,
-	d.map_sampled_ns, d.cleared_ns, d.forked_ns, d.protected_ns, d.made_ns,
+	d.map_sampled_ns, d.cleared_ns, d.forked_ns, d.protected_ns, d.made_ns, d.ended_ns,
 	h.call AS changed_call, h.place AS changed_place,
 	c.call AS cleared_call,
 	(SELECT p.code FROM stack_place p WHERE p.stack_id = c.stack_id) AS cleared_place

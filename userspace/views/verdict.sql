@@ -210,8 +210,8 @@ template AS MATERIALIZED (
 					|| 'at {other_place}.' END
 		WHEN 'alloc' THEN '{alloc_calls} calls, {alloc_each} each, most in {alloc_call} '
 			|| 'at {alloc_place}.'
-		WHEN 'map' THEN CASE WHEN m.map_call = 'exit_group'
-				THEN 'most at the end of processes, where all of their memory is '
+		WHEN 'map' THEN CASE WHEN 2 * u.ended_ns > m.map_ns
+				THEN 'most at the end of programs, where all of their memory is '
 					|| 'given back.'
 			WHEN 2 * u.forked_ns > m.map_ns OR 2 * u.protected_ns > m.map_ns
 				THEN 'most in {changed_call} at {changed_place}.'
@@ -219,7 +219,7 @@ template AS MATERIALIZED (
 				THEN 'most in {map_call} at {map_place}.'
 			ELSE '{map_calls} calls, {map_each} each, most in {map_call} at '
 				|| '{map_place}.' END
-			|| CASE WHEN m.map_call = 'exit_group' THEN ''
+			|| CASE WHEN 2 * u.ended_ns > m.map_ns THEN ''
 			WHEN 2 * u.freed_ns > m.map_ns
 				THEN ' Most of it, {freed_time}, is unmapping memory'
 					|| CASE WHEN m.blocks_unused THEN '.'

@@ -302,17 +302,19 @@ def test_calls_that_samples_tell_are_named_beside_others(call: str, said: str) -
     assert findings(made)["map-churn"]["evidence"].startswith("104 mapping calls took 350 ms")
 
 
-def test_the_end_of_a_process_is_the_mapping_toll() -> None:
-    """Its memory is given back when it has none any more: no stack, no call, and nothing to change."""
+@pytest.mark.parametrize("call", ["exit_group", "execve"])
+def test_the_end_of_a_program_is_the_mapping_toll(call: str) -> None:
+    """Its memory is given back when it ends, or its process begins another: nothing there could be kept."""
     made = made_with(0)
-    made.samples("pages", 60, in_call="exit_group")
+    made.samples("pages", 60, 0 if call == "exit_group" else made.stack((call, "", 0)), in_call=call)
     made.samples("user", 40, made.stack(("serve", "/src/serve.c", 12)))
     assert made.toll("map")["time_ns"] == pytest.approx(0.6 * S)
     said = verdict(made)
     assert said["dominant"] == "mapping"
-    assert "most at the end of processes, where all of their memory is given back." in said["sentence"]
+    assert "most at the end of programs, where all of their memory is given back." in said["sentence"]
     assert "map-churn" not in findings(made)
-    assert made.one("SELECT area FROM sites WHERE toll = 'map'")["area"] == "the end of a process"
+    area = "the end of a process" if call == "exit_group" else ""
+    assert made.one("SELECT area FROM sites WHERE toll = 'map'")["area"] == area
 
 
 def test_mprotect_that_faults_pages_in_has_its_time_once() -> None:
