@@ -338,6 +338,8 @@ SELECT
 	-- of the heaps that a setting keeps
 	COALESCE(SUM(CASE WHEN kind IN ('trim', 'heap') AND storm THEN twice_bytes END), 0)
 		AS kept_twice,
+	-- of what was given back once only: the heap's growth before it clears as much twice
+	COALESCE(SUM(CASE WHEN kind = 'trim' AND NOT storm THEN twice_bytes END), 0) AS once_twice,
 	COALESCE(SUM(CASE WHEN kind IN ('trim', 'heap') AND worth THEN again_touch_ns
 		* MIN(1.0, 1.0 * twice_bytes / MAX(again_bytes, 1)) END), 0.0) AS kept_twice_ns,
 	MAX(CASE kind WHEN 'trim' THEN 10

@@ -11,6 +11,8 @@
  *   grow STEP MOST        each round a block grows by STEP bytes to MOST, by realloc, while small blocks
  *                         are made beside it; a larger one was freed before
  *   many SIZE COUNT       each round COUNT blocks of SIZE, written to and freed in reverse
+ *   cleared SIZE COUNT    each round COUNT blocks of SIZE of calloc, written to; before the next round they are
+ *                         freed in order, so that only the last one gives all of them back
  *   sparse SIZE STRIDE    a block of SIZE that stays, written to once in STRIDE bytes
  *   threads COUNT         all memory is locked, and each round starts COUNT threads and waits for them
  * KEPT_TRIM in its environment: a trim_threshold that it sets by mallopt(3).
@@ -98,6 +100,23 @@ static void many(uint64_t size, uint64_t count)
 		drop_block(blocks[--i]);
 }
 
+static void cleared(uint64_t size, uint64_t count)
+{
+	static char *blocks[BESIDE_MAX];
+	uint64_t i;
+
+	for (i = 0; i < BESIDE_MAX && blocks[i]; i++) {
+		drop_block(blocks[i]);
+		blocks[i] = NULL;
+	}
+	for (i = 0; i < count && i < BESIDE_MAX; i++) {
+		blocks[i] = calloc(1, size);
+		if (!blocks[i])
+			_exit(1);
+		use(blocks[i], 0, size);
+	}
+}
+
 static void sparse(struct job *job, uint64_t size, uint64_t stride)
 {
 	char *block = make_block(size);
@@ -155,6 +174,8 @@ static void *run(void *context)
 			start_threads(job->a);
 		else if (!strcmp(job->shape, "many"))
 			many(job->a, job->b);
+		else if (!strcmp(job->shape, "cleared"))
+			cleared(job->a, job->b);
 		else if (!strcmp(job->shape, "sparse"))
 			sparse(job, job->a, job->b);
 		else
