@@ -169,10 +169,9 @@ static uint64_t release_word(uint64_t *used, uint64_t *released, uint64_t mask)
 
 static uint64_t touched_before_word(uint64_t *used, uint64_t *released, uint64_t mask)
 {
-	uint64_t again = *released & mask;
+	uint64_t again = (*released | *used) & mask;
 
-	*used &= ~mask;
-	*released |= mask;
+	*released |= mask & ~*used;
 	return __builtin_popcountll(again);
 }
 

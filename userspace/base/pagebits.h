@@ -27,8 +27,10 @@ uint64_t pagebits_touch(struct pagebits *bits, uint64_t start, uint64_t end);
 uint64_t pagebits_release(struct pagebits *bits, uint64_t start, uint64_t end);
 
 /*
- * Late news that pages were in use before their release: mark all as released. Number of them that
- * already were, which must have been used in between.
+ * Late news that pages were in use before their release: mark those as released that are not in use
+ * again. Number of the uses by now that came after a release and are not told yet: of pages that
+ * already were released, which must have been used in between, and of pages in use, where either
+ * this use or the one since was after one.
  */
 uint64_t pagebits_touched_before(struct pagebits *bits, uint64_t start, uint64_t end);
 

@@ -577,6 +577,27 @@ static void test_late_runs(void **state)
 	assert_int_equal(sum.again_pages, 10 * 307);
 }
 
+/* Two threads take turns: what one used is told when the other uses it again, after a release. */
+static void test_late_runs_of_memory_in_use(void **state)
+{
+	struct giveback *giveback = *state;
+	struct giveback_sum sum;
+	uint64_t round;
+
+	map(giveback, POOL, 401, 1);
+	for (round = 1; round <= 11; round++) {
+		/* Of odd rounds only after the use in the next one, but for the last. */
+		if (round % 2 == 0 || round == 11)
+			touch(giveback, POOL, 307, 100 * round + 20);
+		if (round % 2 == 0)
+			touch(giveback, POOL, 307, 100 * (round - 1) + 20);
+		advise(giveback, POOL, 401, 4, 100 * round + 50);
+	}
+	sum = total_of(giveback, GIVEBACK_DONTNEED);
+	assert_int_equal(sum.gave_pages, 11 * 307);
+	assert_int_equal(sum.again_pages, 10 * 307);
+}
+
 /* realloc moves and shrinks mappings: nothing is given back but what is cut off. */
 static void test_mremap(void **state)
 {
@@ -676,6 +697,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_madvise, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_owner, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_late_runs, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_late_runs_of_memory_in_use, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_mremap, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_new_memory, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hostile, setup, teardown),
