@@ -215,7 +215,7 @@ INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUE
 'file-fault', 'mapped file pages are faulted in',
 'file_matters AND NOT (SELECT thrash OR returned OR wasteful OR single FROM page_cache)
 	AND 2 * (SELECT let_go_file_ns FROM advised_measure) < file_ns',
-'(file_ns - (SELECT let_go_file_ns FROM advised_measure)) / base_ns',
+'(file_ns - (SELECT let_go_file_ns + first_ns FROM advised_measure, file_fault_measure)) / base_ns',
 '{file_faults} faults in {file_time}.',
 'Pages that are kept or brought in ahead, and are not wanted, fill memory.',
 'The program uses a file by mapping it, and each group of pages costs a fault: minor where the page
@@ -227,7 +227,8 @@ INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUE
 	matter (see file-thrash).');
 INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 ('file-fault', 1, 1, '1',
-'Mapped file pages are faulted in, {file_most}; {file_major} faults had to read.'),
+'Mapped file pages are faulted in, {file_most}; {file_major} of the faults had to
+	read.'),
 ('file-fault', 2, 0, '(SELECT remade FROM page_cache)',
 'They are lost as the file is cut short or deleted (ftruncate, O_TRUNC, unlink), and made and
 	cleared again: {cache_again} came again after they had been used. Keep the file at its

@@ -223,10 +223,16 @@ SELECT t.first_pages, t.again_pages, t.vain_pages, t.fill_pages, t.code_pages, t
 FROM judged t JOIN needed n LEFT JOIN top p LEFT JOIN wide w LEFT JOIN box b
 LEFT JOIN dropper d ON d.what = 'file';
 
--- Faults on mapped files, one row: the time of those that had to read, and of those on code, which
--- is what is mapped executable, too.
+-- Faults on mapped files, one row: the time of those that had to read; of it first_ns, the one that
+-- waits whatever is read ahead; and the time of those on code, which is what is mapped executable,
+-- too.
 CREATE VIEW file_fault_measure AS
-SELECT COALESCE((SELECT SUM(cpu_ns + blocked_ns) FROM process_fault_time
-		WHERE class IN ('file_major', 'file_again_major')), 0.0) AS major_ns,
+WITH
+reading AS MATERIALIZED (
+	SELECT COALESCE(SUM(cpu_ns + blocked_ns), 0.0) AS time_ns, SUM(faults) AS faults
+	FROM process_fault_time WHERE class IN ('file_major', 'file_again_major')
+)
+SELECT time_ns AS major_ns, COALESCE(time_ns / faults, 0.0) AS first_ns,
 	COALESCE((SELECT SUM(time_ns) FROM sites
-		WHERE toll = 'file.fault' AND area LIKE 'library%'), 0.0) AS code_ns;
+		WHERE toll = 'file.fault' AND area LIKE 'library%'), 0.0) AS code_ns
+FROM reading;

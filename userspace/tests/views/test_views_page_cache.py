@@ -374,6 +374,20 @@ def test_read_ahead_is_for_what_is_read(boxed: Facts, major: int, said: str) -> 
     assert said in advice(boxed)["file-fault"]
 
 
+@pytest.mark.parametrize("major", [1, 2])
+def test_the_first_that_reads_waits_whatever_is_read_ahead(boxed: Facts, major: int) -> None:
+    """A disk that others use: one read of it takes most of the time."""
+    place = {"area": "file", "area_name": "/srv/data", "touched_stack": loop_stack(boxed)}
+    boxed.fault("file_major", major, 80 * US, blocked_ns=S, **place)
+    given = boxed.judged("finding", "SELECT code, gain FROM finding")
+    gain = {row["code"]: row["gain"] for row in given}.get("file-fault")
+    if major == 1:
+        assert gain is None
+    else:
+        share = boxed.one("SELECT file_ns / base_ns AS share FROM weighed")["share"]
+        assert gain == pytest.approx(share / 2, rel=0.01)
+
+
 @pytest.mark.parametrize(
     ("area", "blocked_ns", "said"),
     [
