@@ -19,6 +19,7 @@
 #define VMEMMAP_ALIGN (1ULL << 30) /* kernel_randomize_memory() moves it by such steps */
 #define VMEMMAP_UNKNOWN 1ULL
 #define FOLIO_ORDER_MAX 9
+#define MAPPING_KSM 3ULL
 
 /* 0: not looked for yet. */
 volatile __u64 vmemmap_base = 0;
@@ -72,6 +73,26 @@ static __always_inline __u64 folio_pages(__u64 pfn, __u64 *place)
 		return 1;
 	*place = (page - head) / size;
 	return 1ULL << order;
+}
+
+/*
+ * Whether a frame holds equal pages that KSM has made one: FOLIO_MAPPING_KSM, before 6.16
+ * PAGE_MAPPING_KSM (include/linux/page-flags.h). Each write to such a page copies it.
+ */
+static __always_inline bool frame_is_merged(__u64 pfn)
+{
+	__u64 page, mapping = 0;
+
+	if (!vmemmap_base)
+		vmemmap_find();
+	if (vmemmap_base == VMEMMAP_UNKNOWN)
+		return false;
+	page = vmemmap_base + pfn * bpf_core_type_size(struct page);
+	if (bpf_core_field_exists(struct folio, mapping))
+		bpf_core_read(&mapping, sizeof(mapping), &((struct folio *)page)->mapping);
+	else if (bpf_core_field_exists(struct page, mapping))
+		bpf_core_read(&mapping, sizeof(mapping), &((struct page *)page)->mapping);
+	return (mapping & MAPPING_KSM) == MAPPING_KSM;
 }
 
 #endif /* MEMTOLL_FOLIO_BPF_H */

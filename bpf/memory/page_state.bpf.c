@@ -120,8 +120,10 @@ int look_around(struct open_fault *fault, int end, __u64 area_start)
 		end == WALK_NO_TABLE || end == WALK_HUGE || fault->fault_class == FAULT_COW ?
 			LOOK_ENTRY :
 			LOOK_NOT;
-	if (fault->fault_class == FAULT_COW)
+	if (fault->fault_class == FAULT_COW) {
 		fault->pfn = walked_pfn(walked, fault->address);
+		fault->merged = end == WALK_ENTRY && frame_is_merged(fault->pfn);
+	}
 	if ((!file && !folio) || (!walked->slot && end != WALK_NO_TABLE))
 		return 0;
 	fault->look_again = LOOK_AROUND;
@@ -218,6 +220,8 @@ __u64 fault_result(struct open_fault *fault, __u64 area_start, __u64 area_end)
 		fault->fault_class = FAULT_REUSE;
 		return 1;
 	}
+	if (fault->fault_class == FAULT_COW && fault->merged)
+		fault->fault_class = FAULT_COW_MERGED;
 	if (end == WALK_HUGE) {
 		fault->address &= ~(walked->pages * MEMTOLL_PAGE_SIZE - 1);
 		if (fault->fault_class == FAULT_ZERO || fault->fault_class == FAULT_ZERO_UPGRADE)

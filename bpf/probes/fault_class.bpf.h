@@ -172,6 +172,7 @@ static __always_inline __u8 merge_class(__u8 fault_class)
 {
 	switch (fault_class) {
 	case FAULT_REUSE:
+	case FAULT_COW_MERGED:
 		return FAULT_COW;
 	case FAULT_FILE_AGAIN:
 		return FAULT_FILE;

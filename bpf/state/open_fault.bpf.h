@@ -60,6 +60,7 @@ struct open_fault {
 	__u8 area;
 	__u8 flags;
 	__u8 in_fn;
+	__u8 merged;		     /* KSM had made one of that page and equal ones */
 	__u8 stamped;		     /* start is its own */
 	__u8 interrupted;	     /* by what its probe did: its time is not the fault's alone */
 	__u32 block_generation;	     /* when start was taken */

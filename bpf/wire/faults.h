@@ -27,9 +27,10 @@ enum memtoll_fault_class {
 	FAULT_COW_POPULATED = 18,    /* a copy of a file's page */
 	FAULT_SHARED_POPULATED = 19, /* a page of shared memory that was there */
 	FAULT_READ_POPULATED = 20,   /* the shared zero page, mapped for a read */
-	FAULT_FORBIDDEN = 21, /* access that the area does not allow: ends in a signal, SIGSEGV */
-	FAULT_MOVED = 22,     /* the page is being moved by the kernel (compaction, migration) */
-	FAULT_CLASSES = 23,   /* userspace knows one more: events/refined.h */
+	FAULT_FORBIDDEN = 21,  /* access that the area does not allow: ends in a signal, SIGSEGV */
+	FAULT_MOVED = 22,      /* the page is being moved by the kernel (compaction, migration) */
+	FAULT_COW_MERGED = 23, /* write to a page that KSM had made one with equal ones: copied */
+	FAULT_CLASSES = 24,    /* userspace knows one more: events/refined.h */
 };
 
 /* The kind of memory area a fault fell in. */

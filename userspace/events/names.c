@@ -66,6 +66,7 @@ const char *fault_class_name(unsigned int fault_class, bool major)
 		[FAULT_FILE_AGAIN] = "file_again",
 		[FAULT_FORBIDDEN] = "forbidden",
 		[FAULT_MOVED] = "moved",
+		[FAULT_COW_MERGED] = "cow_merged",
 		[FAULT_SWAP_ZRAM] = "swap_minor",
 	};
 

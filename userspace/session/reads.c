@@ -235,7 +235,8 @@ void reads_fault(struct reads *reads, const struct memtoll_run *run)
 {
 	bool back = run->fault_class == FAULT_SWAP || run->fault_class == FAULT_SWAP_ZSWAP ||
 		    run->fault_class == FAULT_SWAP_ZERO || run->fault_class == FAULT_SWAP_ZRAM;
-	bool first = fault_clears(run->fault_class) || run->fault_class == FAULT_COW;
+	bool first = fault_clears(run->fault_class) || run->fault_class == FAULT_COW ||
+		     run->fault_class == FAULT_COW_MERGED;
 	/* A page of shared memory is the same one in each process that has it at this address. */
 	uint64_t owner = run->area == AREA_SHARED && run->inode ? run->inode : run->tgid;
 	uint64_t page = run->address / MEMTOLL_PAGE_SIZE, i;

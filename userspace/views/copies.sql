@@ -6,7 +6,8 @@
 -- One row; pages of files are not among it, nor relocations, which each start of a program makes in
 -- pages of its libraries. by_parent: copies made by processes that have children of their own
 -- program, and go on writing while those live; by_child: by such children. In a chain of forks who
--- has children counts as parent. Both NULL where nothing was copied.
+-- has children counts as parent. merged: of pages that KSM had made one of equal ones. All NULL where
+-- nothing was copied.
 CREATE VIEW copied_measure AS
 WITH
 kin AS MATERIALIZED (
@@ -14,12 +15,14 @@ kin AS MATERIALIZED (
 	WHERE c.executable = p.executable
 ),
 copied AS MATERIALIZED (
-	SELECT f.pid, SUM(f.pages) AS pages, f.pid IN (SELECT parent_pid FROM kin) AS parent,
+	SELECT f.pid, SUM(f.pages) AS pages,
+		SUM(CASE f.class WHEN 'cow_merged' THEN f.pages ELSE 0 END) AS merged,
+		f.pid IN (SELECT parent_pid FROM kin) AS parent,
 		f.pid IN (SELECT pid FROM kin) AS child
 	FROM fault f JOIN fault_class k ON k.class = f.class
 	WHERE k.toll = 'cow' AND f.area NOT IN ('file', 'library') GROUP BY f.pid
 )
-SELECT 4096 * SUM(pages) AS copied_bytes,
+SELECT 4096 * SUM(pages) AS copied_bytes, 4096 * SUM(merged) AS merged_bytes,
 	4096 * SUM(CASE WHEN parent THEN pages ELSE 0 END) AS by_parent_bytes,
 	4096 * SUM(CASE WHEN child AND NOT parent THEN pages ELSE 0 END) AS by_child_bytes
 FROM copied;

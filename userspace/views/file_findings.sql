@@ -4,6 +4,7 @@
 -- shared memory. Follows advice.sql.
 
 INSERT INTO advice_figure (name, kind, expression, source) VALUES
+('copied_merged', 'b', 'merged_bytes', 'copied_measure'),
 ('copied_by_parent', 'b', 'by_parent_bytes', 'copied_measure'),
 ('copied_by_child', 'b', 'by_child_bytes', 'copied_measure');
 
@@ -19,8 +20,16 @@ INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUE
 
 	Fork before the memory is filled, write less after it, or use vfork or posix_spawn where a
 	new program is run at once. A forking server that writes to inherited memory (reference
-	counts, a garbage collector) copies it page by page.');
+	counts, a garbage collector) copies it page by page.
+
+	KSM makes one page of equal ones, in memory that was offered to it (MADV_MERGEABLE,
+	PR_SET_MEMORY_MERGE): the next write to any of them copies it again, and KSM spends CPU time
+	to find them.');
 INSERT INTO advice_text (code, part, choice, condition, text) VALUES
+('cow', 1, -1, '(SELECT 2 * merged_bytes > copied_bytes FROM copied_measure)',
+'KSM has made one of equal pages, and each that is written to is copied again: {copied_merged}, most at
+	{cow_place}. Offer it only memory that stays as it is: MADV_UNMERGEABLE for the rest, no
+	PR_SET_MEMORY_MERGE (MemoryKSM=no in a systemd unit), mem-merge=off in qemu.'),
 ('cow', 1, 0, 'cow_of_file',
 'Pages of a file that is mapped privately are copied at the first write, most at {cow_place}. Map it
 	shared where what is written belongs into the file; else read() it into a buffer that is

@@ -284,6 +284,7 @@ INSERT INTO fault_class VALUES
 	('shared_zero',  'zero.kernel', 1),	-- first access to a page of shared memory
 	('cow',          'cow',         1),
 	('cow_major',    'cow',         1),	-- the same, after reading the page from its file
+	('cow_merged',   'cow',         1),	-- the same where KSM had made equal pages one
 	('reuse',        'cow',         0),	-- write to a page that had become private: nothing
 						-- is copied
 	('swap_minor',   'swap.in',     0),	-- found in the swap cache: read ahead, or not yet

@@ -287,6 +287,36 @@ static void test_swapped_folio(void **state)
 	assert_extent(48, 16, FAULT_SWAP);
 }
 
+/* What lies in a frame before it is copied: memory of one process, or of equal pages of any. */
+static void test_merged(void **state)
+{
+	const __u64 frame = FRAMES + 7, owner = 0xffff888012345670ULL;
+	static const struct {
+		__u64 mapping;
+		bool known;
+		int expected;
+	} table[] = {
+		{ owner | 3, true, FAULT_COW_MERGED },
+		{ owner | 1, true, FAULT_COW },
+		{ owner | 3, false, FAULT_COW },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		begin_folios();
+		if (!table[i].known)
+			vmemmap_base = VMEMMAP_UNKNOWN;
+		kernel_poke_word(KERNEL,
+				 VMEMMAP + frame * sizeof(struct page) +
+					 offsetof(struct folio, mapping),
+				 table[i].mapping);
+		set_entry(AT(50), 1, page_entry(frame) & ~RW);
+		fault_at(AT(50), IP, WRITES | FAULT_BIT_P);
+		map_pages(50, 51);
+		assert_extent(50, 1, table[i].expected);
+	}
+}
+
 /* ---- where struct page is ---- */
 
 static struct vm_struct stack_area;
@@ -351,6 +381,7 @@ int main(void)
 		cmocka_unit_test(test_folio_unknown),
 		cmocka_unit_test(test_no_folios),
 		cmocka_unit_test(test_swapped_folio),
+		cmocka_unit_test(test_merged),
 		cmocka_unit_test(test_vmemmap),
 	};
 

@@ -26,6 +26,7 @@ pytestmark = [pytest.mark.root, pytest.mark.machine]
 ARENA = 64 * MIB
 
 THP = Path("/sys/kernel/mm/transparent_hugepage")
+KSM = Path("/sys/kernel/mm/ksm")
 ZSWAP = Path("/sys/module/zswap/parameters")
 HUGE_PAGES = 512
 
@@ -261,6 +262,25 @@ def test_fork_copies_then_reuse(several: Several) -> None:
     assert child.of("cow").touched("cow.c", "child").pages == pages
     assert faults.by(witness["pid"]).allocated("cow.c", "block").of("cow").pages == 0
     assert recording.site("cow.c", "block", "aligned_alloc", "memalign").calls == 1
+
+
+def test_pages_that_ksm_has_merged(out: Path) -> None:
+    """Each write copies one, with no fork behind it; pages beside that were not offered are written without a fault."""
+    pages, spared = 2003, 101
+    if not KSM.exists():
+        pytest.skip("this kernel does not merge pages")
+    with ExitStack() as stack:
+        set_controls(stack, KSM, pages_to_scan="20000", sleep_millisecs="1", run="1")
+        recording, faults, witness = run(out, "cow", "merged", pages, spared)
+    # A fault that KSM comes between is taken again.
+    assert pages <= witness["merged_faults"] <= pages + 3
+    written = faults.touched("cow.c", "merged")
+    assert written.kinds == {"cow_merged"}
+    assert pages <= written.pages == written.faults <= witness["merged_faults"]
+    assert recording.toll("cow", "bytes") == faults.of("cow", "cow_major", "cow_merged").bytes
+    assert_checked(recording)
+    ((merged,),) = recording.query("SELECT merged_bytes FROM copied_measure")
+    assert merged == written.bytes
 
 
 @pytest.fixture

@@ -434,6 +434,16 @@ def test_who_copies_after_a_fork_is_told(boxed: Facts, pid: int, executable: str
     assert ("977 MiB" in text) == (executable == "/srv/reader")
 
 
+def test_pages_that_ksm_merges_are_no_forks(boxed: Facts) -> None:
+    """Less than half of the copies: what is said is of most of them."""
+    boxed.fault("cow", 100_003, 2 * US, area="heap")
+    boxed.fault("cow_merged", 90_001, 2 * US, area="anon", touched_stack=loop_stack(boxed))
+    assert "KSM" not in advice(boxed)["cow"]
+    boxed.fault("cow_merged", 90_007, 2 * US, area="anon", touched_stack=loop_stack(boxed))
+    assert advice(boxed)["cow"].startswith("KSM has made one of equal pages, and each that is written to is")
+    assert "703 MiB" in advice(boxed)["cow"]
+
+
 @pytest.mark.parametrize("how", ["madvise", "asked", "self"])
 def test_what_goes_to_swap_as_it_was_asked_for(how: str) -> None:
     """MADV_PAGEOUT and what came back is one story; its time is reclaim's. No limit is to blame, where one asks."""

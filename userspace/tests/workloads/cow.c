@@ -5,6 +5,8 @@
  * usage: cow fork PAGES CHILDREN  children write their parent's block, one after the other; when
  *                                 the last is gone the parent writes it: its alone, nothing to copy
  *        cow file FILE w|rw       write every page of a private mapping of a file, or read it first
+ *        cow merged PAGES SPARED  equal pages, written when KSM has made one of them all; as many that
+ *                                 it was not offered are written beside
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -35,6 +37,13 @@ static NOINLINE void parent_writes(volatile char *block, uint64_t len)
 {
 	for (uint64_t at = 0; at < len; at += PAGE)
 		block[at] = 3; /* SITE parent */
+}
+
+static NOINLINE void merged_writes(volatile uint64_t *block, uint64_t len)
+{
+	/* Each another value: or KSM would merge them again. */
+	for (uint64_t at = 0; at < len; at += PAGE)
+		block[at / sizeof(*block)] = at; /* SITE merged */
 }
 
 static NOINLINE uint64_t file_reads(const volatile char *map, uint64_t len)
@@ -98,6 +107,36 @@ static int run_fork(uint64_t pages, uint64_t children)
 	return 0;
 }
 
+/* In how many of our pages KSM has put one page for equal ones. */
+static uint64_t merged_now(void)
+{
+	FILE *file = fopen("/proc/self/ksm_merging_pages", "re");
+	unsigned long long pages = 0;
+
+	if (!file || fscanf(file, "%llu", &pages) != 1)
+		_exit(1);
+	fclose(file);
+	return pages;
+}
+
+static int run_merged(uint64_t pages, uint64_t spared)
+{
+	uint64_t len = (pages + spared) * PAGE, before;
+	void *block = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (block == MAP_FAILED || madvise(block, len, MADV_NOHUGEPAGE))
+		return 1;
+	memset(block, 0x5a, len);
+	if (madvise(block, pages * PAGE, MADV_MERGEABLE))
+		return 1;
+	while (merged_now() < pages)
+		usleep(1000);
+	before = witness_faults();
+	merged_writes(block, len);
+	workload_report("\"merged_faults\": %llu", (unsigned long long)(witness_faults() - before));
+	return 0;
+}
+
 static int run_file(const char *path, int read_first)
 {
 	uint64_t reads = 0, writes, before, sum = 0, len;
@@ -134,6 +173,9 @@ int main(int argc, char **argv)
 	if (!strcmp(argv[1], "fork"))
 		return run_fork(workload_number(argv[0], argv[2]),
 				workload_number(argv[0], argv[3]));
+	if (!strcmp(argv[1], "merged"))
+		return run_merged(workload_number(argv[0], argv[2]),
+				  workload_number(argv[0], argv[3]));
 	if (!strcmp(argv[1], "file"))
 		return run_file(argv[2], !strcmp(argv[3], "rw"));
 	return 2;
