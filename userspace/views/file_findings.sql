@@ -4,6 +4,8 @@
 -- shared memory. Follows advice.sql.
 
 INSERT INTO advice_figure (name, kind, expression, source) VALUES
+('copied_by_collector', 'b', 'by_collector_bytes', 'copied_measure'),
+('copied_by_reference', 'b', 'by_reference_bytes', 'copied_measure'),
 ('copied_merged', 'b', 'merged_bytes', 'copied_measure'),
 ('copied_by_parent', 'b', 'by_parent_bytes', 'copied_measure'),
 ('copied_by_child', 'b', 'by_child_bytes', 'copied_measure');
@@ -34,25 +36,37 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 'Pages of a file that is mapped privately are copied at the first write, most at {cow_place}. Map it
 	shared where what is written belongs into the file; else read() it into a buffer that is
 	kept, where most of it is written.'),
-('cow', 1, 1, 'cow_by_python',
+('cow', 1, 1, 'cow_by_python
+	AND (SELECT 2 * by_collector_bytes > copied_bytes FROM copied_measure)',
+'Pages shared with another process after fork are copied at the first write, most at {cow_place}:
+	{copied_by_collector} by Python''s garbage collector, which marks each object that it looks
+	at. Call gc.freeze() before the fork, after a gc.collect(): what is there then it lets alone.
+	Reference counts still copy what the child really uses.'),
+('cow', 1, 2, 'cow_by_python
+	AND (SELECT 2 * by_reference_bytes > copied_bytes FROM copied_measure)',
+'Pages shared with another process after fork are copied at the first write, most at {cow_place}:
+	{copied_by_reference} by code that only reads, as the reference count of a Python object is in
+	it. gc.freeze() does not help there: keep large data where one object holds many values
+	(array, numpy, mmap), in shared memory, or let the child work on a part of it.'),
+('cow', 1, 3, 'cow_by_python',
 'Pages shared with another process after fork are copied at the first write, most at {cow_place}.
 	Python writes to what a program only reads: an object''s reference count is in it, and so
 	is what the collector marks. Call gc.freeze() before the fork and gc.disable() in the child;
 	keep large data where one object holds many values (array, numpy, mmap), in shared memory,
 	or let the child work on a part of it.'),
 -- A part of the copies may be before fork, of the start: what is said is of most of them.
-('cow', 1, 2, '(SELECT 2 * by_parent_bytes > copied_bytes FROM copied_measure)',
+('cow', 1, 4, '(SELECT 2 * by_parent_bytes > copied_bytes FROM copied_measure)',
 'Pages shared with a child after fork are copied at the first write: {copied_by_parent} by the
 	process that forked, which goes on writing while the child lives, most at {cow_place}. Where
 	the child saves what the parent holds (a snapshot), each page that is written meanwhile is
 	copied once: save when less is written, or faster, so that the child ends sooner; keep what
 	is written often apart from what is large.'),
-('cow', 1, 3, '(SELECT 2 * by_child_bytes > copied_bytes FROM copied_measure)',
+('cow', 1, 5, '(SELECT 2 * by_child_bytes > copied_bytes FROM copied_measure)',
 'Pages shared with the process that forked are copied at the first write: {copied_by_child} by its
 	children, most at {cow_place}. Write less in them, fork before the memory is filled, or
 	use vfork, posix_spawn or shared memory. What is given back to the allocator is
 	written to as well.'),
-('cow', 1, 4, '1',
+('cow', 1, 6, '1',
 'Pages shared with another process (after fork) or with a file are copied at the first write, most
 	at {cow_place}. Write less after the fork, fork before the memory is filled, or use vfork,
 	posix_spawn or shared memory.');

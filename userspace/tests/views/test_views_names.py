@@ -188,3 +188,30 @@ def test_python_copies_what_it_only_reads() -> None:
     facts.database.execute("UPDATE frame SET kind = 'python' WHERE function = 'count'")
     said = facts.one(text)["text"]
     assert "gc.freeze()" in said and "reference count" in said and "Write less" not in said
+
+
+@pytest.mark.parametrize(
+    ("frames", "said"),
+    [
+        (
+            ("update_refs", "gc_collect_main", "gc_collect", "cfunction_vectorcall_NOARGS"),
+            "by Python's garbage collector",
+        ),
+        (("",), "gc.freeze() does not help there"),
+        (("list_iter_next",), "gc.freeze() does not help there"),
+        # Stripped: it may be either.
+        (("", "", "", "PyObject_Vectorcall"), "Call gc.freeze() before the fork and gc.disable() in the child"),
+    ],
+)
+def test_python_copies_by_its_collector_or_by_its_counts(frames: tuple[str, ...], said: str) -> None:
+    facts = Facts()
+    facts.prices()
+    facts.slice()
+    facts.process()
+    facts.cpu(10 * S)
+    stack = facts.stack(*((name, "", 0) for name in frames), ("count", "/srv/job.py", 7))
+    facts.database.execute("UPDATE frame SET kind = 'python' WHERE function = 'count'")
+    facts.fault("cow", 1_000_003, 6 * US, touched_stack=stack)
+    # What it takes that had become its own is no copy.
+    facts.fault("reuse", 2_000_003, US)
+    assert said in " ".join(facts.one("SELECT text FROM finding WHERE code = 'cow'")["text"].split())
