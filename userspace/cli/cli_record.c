@@ -21,7 +21,6 @@
 #include "host/output_file.h"
 #include "host/privileges.h"
 #include "recording/recording.h"
-#include "recording/recording_redact.h"
 #include "report/report.h"
 #include "report/report_interval.h"
 #include "session/session.h"
@@ -54,7 +53,6 @@ struct record_options {
 	bool sites_given;
 	bool full;
 	bool schema;
-	bool redact;
 	struct session_config session;
 };
 
@@ -74,6 +72,10 @@ struct record_options {
 	  "CPU time of the target that probes may take: 5% (default), another part, none "         \
 	  "(trace everything), 0 (tracepoints only)", 2 },                                        \
 	{ "buffer", OPTION_BUFFER, "SIZE", 0, "of the ring buffer; default: 16M", 2 }
+#define REDACT_OPTION                                                                              \
+	{ "redact", OPTION_REDACT, NULL, 0,                                                        \
+	  "for others: pseudonyms for arguments, names of files, programs, containers and the host", \
+	  3 }
 #define HOLD_OPTION                                                                                \
 	{ "hold", OPTION_HOLD, "TIME", 0,                                                          \
 	  "look at who holds the memory at the start, each TIME (1s or more) and at the end", 2 }
@@ -92,6 +94,7 @@ static const struct argp_option record_argp_options[] = {
 	{ "force", OPTION_FORCE, NULL, 0, "replace FILE if it exists", 3 },
 	{ "max-size", OPTION_MAX_SIZE, "SIZE", 0,
 	  "end before FILE and its journal become larger: 100M, 2G; default: no limit", 3 },
+	REDACT_OPTION,
 	{ 0 },
 };
 
@@ -108,9 +111,7 @@ static const struct argp_option stat_argp_options[] = {
 	  "a line for each interval, 1s or more, as it ends; with --json an object a line", 3 },
 	{ "schema", OPTION_SCHEMA, NULL, 0,
 	  "print the JSON Schema of the lines of -I --json; needs no target", 3 },
-	{ "redact", OPTION_REDACT, NULL, 0,
-	  "for others: pseudonyms for arguments, names of files, programs, containers and the host",
-	  3 },
+	REDACT_OPTION,
 	{ "output", 'o', "FILE", 0, "print into FILE instead of stdout", 3 },
 	{ "force", OPTION_FORCE, NULL, 0, "replace FILE if it exists", 3 },
 	{ "max-size", OPTION_MAX_SIZE, "SIZE", 0,
@@ -263,7 +264,7 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 		options->schema = true;
 		break;
 	case OPTION_REDACT:
-		options->redact = true;
+		options->session.redact = true;
 		break;
 	case OPTION_HOLD:
 		if (!parse_duration(value, &options->session.hold_ns) ||
@@ -359,24 +360,13 @@ static void say_written(const struct record_options *options, struct session *se
 static int print_report(const struct record_options *options, sqlite3 *database,
 			const struct report_options *report, FILE *out)
 {
-	sqlite3 *redacted = NULL;
-	int err = 0;
-
-	if (options->redact) {
-		database = redacted = recording_redacted(database);
-		if (!redacted)
-			return -EIO;
-	}
 	if (options->json)
-		err = report_json(database, report, out);
-	else if (options->session.interval_ns && fputc('\n', out) == EOF)
-		err = -EIO;
-	else if (options->full)
-		err = report_text(database, report, out);
-	else
-		err = report_short(database, report, out);
-	sqlite3_close(redacted);
-	return err;
+		return report_json(database, report, out);
+	if (options->session.interval_ns && fputc('\n', out) == EOF)
+		return -EIO;
+	if (options->full)
+		return report_text(database, report, out);
+	return report_short(database, report, out);
 }
 
 /* The last lines when the recording is done, and the exit status. */

@@ -29,6 +29,7 @@ enum option_key {
 	OPTION_PLACES,
 	OPTION_METRICS,
 	OPTION_LISTEN,
+	OPTION_REDACT,
 	OPTION_WHEN,
 	OPTION_DETAIL_FOR,
 	OPTION_DETAIL_PAUSE,
@@ -46,6 +47,9 @@ static const struct argp_option options[] = {
 	{ "rotate", OPTION_ROTATE, "TIME", 0, "a new one so often; default: 10m", 3 },
 	{ "keep", OPTION_KEEP, "SIZE", 0,
 	  "all together take no more: the oldest of its own are removed; default: 2G", 3 },
+	{ "redact", OPTION_REDACT, NULL, 0,
+	  "for others: pseudonyms for arguments, names of files, programs, containers and the host",
+	  3 },
 	{ NULL, 0, NULL, 0, "What is told meanwhile:", 4 },
 	{ "interval", 'I', "TIME", 0, "how often; default: 10s", 4 },
 	{ "metrics", OPTION_METRICS, "FILE", 0,
@@ -162,6 +166,9 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 		if (!parse_size(value, &config->keep_bytes) ||
 		    config->keep_bytes < WATCH_KEEP_LEAST)
 			refuse("--keep '%s' is not a size of at least 16M; use 500M or 2G", value);
+		break;
+	case OPTION_REDACT:
+		config->session.redact = true;
 		break;
 	case 'I':
 		take_time("-I", value, WATCH_INTERVAL_LEAST_NS, &config->interval_ns);

@@ -23,6 +23,7 @@
 #include "base/message.h"
 #include "bpf/wire/losses.h"
 #include "host/output_file.h"
+#include "recording/recording_redact.h"
 #include "recording/recording_schema.h"
 #include "recording/recording_store.h"
 #include "recording/recording_vfs.h"
@@ -86,7 +87,10 @@ static int fail(struct recording *recording, int status)
 	if (recording->open_transaction)
 		sqlite3_exec(recording->database, "ROLLBACK", NULL, NULL, NULL);
 	recording->open_transaction = false;
-	if (recording->committed > 0)
+	if (recording->redacts)
+		message("%s: %s; with --redact nothing is written of what was not finished",
+			recording->path ? recording->path : "recording in memory", reason);
+	else if (recording->committed > 0)
 		message("%s: %s; recorded up to slice %lld",
 			recording->written ? recording->written : "recording in memory", reason,
 			(long long)recording->committed);
@@ -289,12 +293,13 @@ static char *name_without_links(const char *path)
 	return name;
 }
 
-struct recording *recording_create(const char *path, bool force)
+static struct recording *create(const char *path, bool force, bool redacts)
 {
 	struct recording *recording = g_new0(struct recording, 1);
 	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW, err = -EIO, status;
 	char *name = NULL;
 
+	recording->redacts = redacts;
 	recording->spare_fd = -1;
 	recording->stacks = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
 	recording->frames = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
@@ -315,10 +320,13 @@ struct recording *recording_create(const char *path, bool force)
 			goto out;
 		}
 		recording->path = g_strdup(path);
+	}
+	if (path && !redacts) {
 		name = name_without_links(recording->written);
 	} else {
+		/* By its name alone: SQLITE_OPEN_MEMORY would hold for what VACUUM INTO opens, too. */
 		name = g_strdup(":memory:");
-		flags |= SQLITE_OPEN_MEMORY | SQLITE_OPEN_CREATE;
+		flags |= SQLITE_OPEN_CREATE;
 	}
 	status = sqlite3_open_v2(name, &recording->database, flags,
 				 recording_vfs(RECORDING_WRITTEN));
@@ -335,6 +343,16 @@ out:
 		return NULL;
 	}
 	return recording;
+}
+
+struct recording *recording_create(const char *path, bool force)
+{
+	return create(path, force, false);
+}
+
+struct recording *recording_create_redacted(const char *path, bool force)
+{
+	return create(path, force, true);
 }
 
 int recording_slice_begin(struct recording *recording, uint64_t start_ns)
@@ -403,6 +421,23 @@ out:
 	return err;
 }
 
+/* VACUUM writes each row anew: no page has room in which anything else was before. */
+static int write_redacted(struct recording *recording)
+{
+	int status = recording_redact(recording->database);
+	char *name, *sql;
+
+	if (status == SQLITE_OK && recording->written) {
+		name = name_without_links(recording->written);
+		sql = sqlite3_mprintf("VACUUM INTO %Q", name);
+		status = sql ? sqlite3_exec(recording->database, sql, NULL, NULL, NULL) :
+			       SQLITE_NOMEM;
+		sqlite3_free(sql);
+		g_free(name);
+	}
+	return status == SQLITE_OK ? 0 : fail(recording, status);
+}
+
 int recording_finish(struct recording *recording)
 {
 	int err = recording->error, status;
@@ -419,6 +454,8 @@ int recording_finish(struct recording *recording)
 	if (err)
 		return err;
 	err = commit(recording);
+	if (!err && recording->redacts)
+		err = write_redacted(recording);
 	if (err)
 		return err;
 	recording->finished = true; /* whole, wherever it lies: nothing to say at close */
@@ -443,7 +480,7 @@ void recording_close(struct recording *recording)
 	sqlite3_close(recording->database); /* rolls an open transaction back */
 	give_up_spare(recording);
 	if (recording->written && !recording->finished) {
-		if (!recording->committed)
+		if (!recording->committed || recording->redacts)
 			unlink(recording->written);
 		else if (strcmp(recording->written, recording->path))
 			message("%s is unchanged; what was recorded is in %s", recording->path,

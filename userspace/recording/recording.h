@@ -38,6 +38,13 @@ struct recording;
 struct recording *recording_create(const char *path, bool force);
 
 /*
+ * One that only ever tells what redact.sql leaves of it: it is kept in memory, and the file is empty,
+ * until recording_finish() puts the pseudonyms in and writes what is left in one go. Whoever is
+ * killed before, or fails, leaves nothing of it on disk.
+ */
+struct recording *recording_create_redacted(const char *path, bool force);
+
+/*
  * From here on the file and its journal together stay below so many bytes (in memory: the
  * database). The slice that does not fit is undone, one line says so, and every call returns -EFBIG
  * until recording_resume_full(). At least RECORDING_LIMIT_MIN.

@@ -28,6 +28,11 @@ static bool is_complete(sqlite3 *database)
 	return counts(database, "meta WHERE key = 'complete' AND value = '1'", 1);
 }
 
+static bool is_redacted(sqlite3 *database)
+{
+	return counts(database, "meta WHERE key = 'redacted'", 1);
+}
+
 /* Triggers are off (recording_guard.h), constraints as well (PRAGMA ignore_check_constraints). */
 static bool runs_nothing(sqlite3 *database)
 {
@@ -58,12 +63,19 @@ static bool has_journal(const char *name)
 static bool may_be_changed(const char *path, const char *name)
 {
 	sqlite3 *database = recording_open(path);
-	bool complete;
+	bool complete, redacted;
 
 	if (!database)
 		return false;
 	complete = is_complete(database);
+	redacted = is_redacted(database);
 	sqlite3_close(database);
+	if (redacted) {
+		message("symbolize: %s is redacted: it has neither the addresses nor the build-ids "
+			"that code is named by; use --redact on a recording that is symbolized",
+			path);
+		return false;
+	}
 	/* Its tracer holds the numbers of frames in memory and goes on counting from there. */
 	if (!complete)
 		message("symbolize: %s is still being written, or was cut short: only complete "

@@ -109,6 +109,16 @@ static int copy(sqlite3 *from, sqlite3 *to)
 	return status;
 }
 
+int recording_redact(sqlite3 *recording)
+{
+	int status = run(recording, "BEGIN");
+
+	if (status != SQLITE_OK)
+		return status;
+	status = run(recording, redact_sql);
+	return status == SQLITE_OK ? run(recording, "COMMIT") : status;
+}
+
 sqlite3 *recording_redacted(sqlite3 *recording)
 {
 	sqlite3 *database = NULL;

@@ -11,4 +11,10 @@
  */
 sqlite3 *recording_redacted(sqlite3 *recording);
 
+/*
+ * The same in a recording that is in memory, and has all tables of this version: an SQLite status. It
+ * is not to be added to after that.
+ */
+int recording_redact(sqlite3 *recording);
+
 #endif /* MEMTOLL_RECORDING_REDACT_H */

@@ -95,6 +95,7 @@ struct recording {
 	uint64_t limit_bytes; /* 0: none */
 	unsigned int unchecked_rows; /* that fit for certain */
 	bool full;		     /* ended by its limit: all is well up to the last slice */
+	bool redacts;		     /* in memory until it is finished, whatever the path */
 	bool finished;
 	int error;
 };

@@ -56,7 +56,8 @@ static void print_head(struct page *page)
 		" COALESCE((SELECT ', ' || strftime('%Y-%m-%d %H:%M:%S UTC', value / 1000000000,"
 		" 'unixepoch') FROM meta WHERE key = 'start_realtime_ns'), ''), CASE WHEN EXISTS"
 		" (SELECT 1 FROM meta WHERE key = 'container') THEN '' ELSE"
-		" COALESCE(' in ' || t.container, '') END FROM temp.target t");
+		" COALESCE(' in ' || t.container, '') END,"
+		" EXISTS (SELECT 1 FROM meta WHERE key = 'redacted') FROM temp.target t");
 	char duration[32], *command, *end, *host, *when, *more;
 	g_autofree char *rest = NULL;
 
@@ -81,6 +82,9 @@ static void print_head(struct page *page)
 				page_red(page), page_plain(page));
 		if (sqlite3_column_int(row, 5))
 			fputs("Ended by --max-size, its limit; whole up to there.\n", page->out);
+		if (sqlite3_column_int(row, 9))
+			fputs("Redacted: names of files and programs, and addresses, are pseudonyms.\n",
+			      page->out);
 		g_free(more);
 		g_free(end);
 		g_free(when);

@@ -90,7 +90,10 @@ static int step_open(struct session *session)
 		message("cannot wait for signals: %s", strerror(-err));
 		return STATUS_FAILED;
 	}
-	session->recording = recording_create(session->config.output, session->config.force);
+	session->recording =
+		session->config.redact ?
+			recording_create_redacted(session->config.output, session->config.force) :
+			recording_create(session->config.output, session->config.force);
 	if (session->recording && session->config.max_bytes)
 		recording_limit(session->recording, session->config.max_bytes);
 	return session->recording ? STATUS_DONE : STATUS_FAILED;

@@ -40,6 +40,7 @@ struct session_config {
 	const struct session_watch *watch; /* whose processes come and go as well */
 	const char *output;		   /* NULL: in memory */
 	bool force;
+	bool redact;	      /* nothing that redact.sql hides is written, or there at the end */
 	uint64_t max_bytes;   /* of the recording, its journal with it; 0: no limit */
 	uint64_t slice_ns;    /* 0: as slice_length() has it */
 	uint64_t duration_ns; /* 0: until the target ends or a signal comes */

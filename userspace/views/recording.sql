@@ -25,7 +25,8 @@
 -- absent: never), held_ns (how long at least processes of a
 -- command were held while they were followed), swap_in_counted ("1" where the kernel tells each
 -- page brought in: table swap has the rows in_*), other_tracer_of (a process that another memtoll
--- was met to trace, too), and, last of all, complete ("1").
+-- was met to trace, too), redacted ("1": texts and addresses are pseudonyms, redact.sql), and, last
+-- of all, complete ("1").
 CREATE TABLE meta (
 	key   TEXT PRIMARY KEY,
 	value TEXT

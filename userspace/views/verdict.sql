@@ -559,6 +559,10 @@ SELECT 1 AS position, 'incomplete: the recording was not finished'
 		ELSE '; it is valid up to slice ' || last_slice END AS text
 FROM target WHERE NOT complete
 UNION ALL
+SELECT 1, 'redacted: arguments, names of files, programs, containers and the host, and addresses '
+	|| 'are pseudonyms'
+FROM meta WHERE key = 'redacted'
+UNION ALL
 SELECT 1, 'another memtoll traced process ' || value
 	|| ', too: the overhead limit held for each by itself, and '
 	|| 'what the other''s probes took stands here as the program''s own time'

@@ -23,6 +23,7 @@ struct run {
 	bool unwanted; /* it is killed, and has not failed */
 	bool done;     /* its last message has come */
 	uint64_t due_ns;
+	uint64_t bytes;	      /* of the recording, at the end of an interval */
 	uint64_t started_ns;  /* then: since when it ends */
 	uint64_t follower_ns; /* when counting began in the next one; 0: not yet */
 };
@@ -262,10 +263,12 @@ static void take(struct rotation *rotation, struct run *run, const struct worker
 	case WORKER_DONE:
 		on_done(rotation, run, message);
 		break;
+	case WORKER_INTERVAL:
+		run->bytes = message->interval.bytes;
+		/* fallthrough */
 	case WORKER_TARGET:
 	case WORKER_CORRECTION:
 	case WORKER_LOSS:
-	case WORKER_INTERVAL:
 	case WORKER_PLACE_TOLL:
 		rotation->config.on_message(rotation->config.context, message,
 					    worker_name(run->worker), run->detailed);
@@ -332,13 +335,19 @@ unsigned int rotation_fds(const struct rotation *rotation, struct pollfd *fds)
 	return rotation->runs->len;
 }
 
-/* The next one is begun before it is full: what ends by itself leaves a gap. */
+/*
+ * The next one is begun before it is full: what ends by itself leaves a gap. A redacted one has no
+ * file until it ends: what it said last counts.
+ */
 static bool is_nearly_full(const struct rotation *rotation)
 {
 	const struct run *run = counting(rotation);
+	uint64_t bytes;
 
-	return run && keep_part_bytes(rotation->config.directory, worker_name(run->worker)) >
-			      rotation->config.file_bytes;
+	if (!run)
+		return false;
+	bytes = keep_part_bytes(rotation->config.directory, worker_name(run->worker));
+	return MAX(bytes, run->bytes) > rotation->config.file_bytes;
 }
 
 void rotation_step(struct rotation *rotation, uint64_t now_ns)

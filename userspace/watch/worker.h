@@ -59,6 +59,7 @@ struct worker_message {
 		} loss;
 		struct {
 			uint64_t start_ns, end_ns;
+			uint64_t bytes; /* of the recording */
 		} interval;
 		struct {
 			char toll[WORKER_NAME];

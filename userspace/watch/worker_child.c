@@ -25,6 +25,7 @@
 
 #define GO_MS 10000 /* whoever does not say so by then is gone, or hangs */
 #define GENERATIONS 16
+#define SIZE "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
 
 struct child {
 	const struct worker_config *config;
@@ -262,7 +263,9 @@ static void on_interval(void *context, const struct interval *interval)
 	}
 	message = (struct worker_message){
 		.event = WORKER_INTERVAL,
-		.interval = { .start_ns = interval->start_ns, .end_ns = interval->end_ns },
+		.interval = { .start_ns = interval->start_ns,
+			      .end_ns = interval->end_ns,
+			      .bytes = query_number_or(interval->recording, SIZE, 0) },
 	};
 	tell(child, &message);
 }
