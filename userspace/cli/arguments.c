@@ -16,6 +16,9 @@
 
 #define SLIP_LETTERS 2
 
+/* Around each message. */
+static const char *before = "", *after = "";
+
 struct input {
 	const char *name;
 	void *input;
@@ -56,6 +59,24 @@ static error_t parse_help(int key, char *value, struct argp_state *state)
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
+}
+
+void arguments_are_of(const char *place, const char *consequence)
+{
+	before = place;
+	after = consequence;
+}
+
+static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void say(const char *format, ...)
+{
+	g_autofree char *text = NULL;
+	va_list values;
+
+	va_start(values, format);
+	text = g_strdup_vprintf(format, values);
+	va_end(values);
+	message("%s%s%s", before, text, after);
 }
 
 /* What is looked for among options, and what was found. */
@@ -112,15 +133,15 @@ static void complain(const struct argp *argp, const char *given, const char *com
 
 	look_through(&lookup, argp);
 	if (lookup.exists && !lookup.takes_value)
-		message("%s: it takes no value; try 'memtoll %s --help'", given, command);
+		say("%s: it takes no value; try 'memtoll %s --help'", given, command);
 	else if (lookup.exists)
-		message("%s: its value is missing; try 'memtoll %s --help'", word, command);
+		say("%s: its value is missing; try 'memtoll %s --help'", word, command);
 	else if (lookup.near)
-		message("%s: unknown option; did you mean --%s? Try 'memtoll %s --help'", word,
-			lookup.near, command);
+		say("%s: unknown option; did you mean --%s? Try 'memtoll %s --help'", word,
+		    lookup.near, command);
 	else
-		message("%s: unknown option, or its value is missing; try 'memtoll %s --help'",
-			word, command);
+		say("%s: unknown option, or its value is missing; try 'memtoll %s --help'", word,
+		    command);
 }
 
 int parse_arguments(const struct argp *argp, int argc, char **argv, void *input)
@@ -159,7 +180,7 @@ void refuse(const char *format, ...)
 	va_start(values, format);
 	text = g_strdup_vprintf(format, values);
 	va_end(values);
-	message("%s", text);
+	say("%s", text);
 	g_free(text); /* what is freed at the end of its scope is not freed by exit() */
 	exit(STATUS_USAGE);
 }

@@ -13,6 +13,12 @@
  */
 int parse_arguments(const struct argp *argp, int argc, char **argv, void *input);
 
+/*
+ * From here on each message begins with the place that the arguments are of ("FILE:3: "), and ends
+ * with what follows; both "": nothing, as on the command line.
+ */
+void arguments_are_of(const char *place, const char *consequence);
+
 /* For parsers: one message, and exit status 2. */
 void refuse(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 

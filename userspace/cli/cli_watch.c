@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /* cli_watch.c: `memtoll watch`: what is recorded for weeks, and who is told. */
 #include <argp.h>
+#include <errno.h>
 #include <glib.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/message.h"
 #include "base/options.h"
 #include "cli/arguments.h"
 #include "cli/cli.h"
+#include "cli/option_file.h"
 #include "host/privileges.h"
 #include "watch/metrics.h"
 #include "watch/psi.h"
@@ -30,6 +35,7 @@ enum option_key {
 	OPTION_METRICS,
 	OPTION_LISTEN,
 	OPTION_REDACT,
+	OPTION_CONFIG,
 	OPTION_WHEN,
 	OPTION_DETAIL_FOR,
 	OPTION_DETAIL_PAUSE,
@@ -42,6 +48,8 @@ static const struct argp_option options[] = {
 	{ "name", 'n', "NAME", 0, "all processes of this name, as they come and go", 1 },
 	{ "cgroup", 'c', "PATH", 0,
 	  "all processes of a cgroup, container or pod, which may come and go as well", 1 },
+	{ "config", OPTION_CONFIG, "FILE", 0,
+	  "more options, a line each as they are here; SIGHUP reads them again", 1 },
 	{ NULL, 0, NULL, 0, "Recordings:", 3 },
 	{ "output", 'o', "DIR", 0, "the directory they are kept in; is made", 3 },
 	{ "rotate", OPTION_ROTATE, "TIME", 0, "a new one so often; default: 10m", 3 },
@@ -76,7 +84,7 @@ static const struct argp_option options[] = {
 static const char doc[] =
 	"Record for weeks, in the background: one recording after the other without a gap, the disk "
 	"and the memory bounded; metrics, and closer looks when it matters. SIGHUP begins a new "
-	"recording, SIGTERM ends it, whole. Its --overhead-limit is " LIMIT
+	"recording, with the options that --config has by then; SIGTERM ends it, whole. Its --overhead-limit is " LIMIT
 	" by default; -d ends all."
 	"\vExamples:\n"
 	"  memtoll watch -n redis-server -o /var/lib/memtoll --metrics "
@@ -167,6 +175,11 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 		    config->keep_bytes < WATCH_KEEP_LEAST)
 			refuse("--keep '%s' is not a size of at least 16M; use 500M or 2G", value);
 		break;
+	case OPTION_CONFIG:
+		if (config->options_path)
+			refuse("--config %s: one file, named on the command line", value);
+		config->options_path = value;
+		break;
 	case OPTION_REDACT:
 		config->session.redact = true;
 		break;
@@ -198,17 +211,14 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 	return 0;
 }
 
-static int check(struct watch_config *config)
+static void check(const struct watch_config *config)
 {
 	if (!target_set_count(config->targets))
-		message("no target; use -n NAME or -c CGROUP");
-	else if (!config->directory)
-		message("name the directory for the recordings: -o DIR");
-	else if (config->interval_ns > config->rotate_ns)
-		message("-I is longer than --rotate: an interval is of one recording");
-	else
-		return STATUS_DONE;
-	return STATUS_USAGE;
+		refuse("no target; use -n NAME or -c CGROUP");
+	if (!config->directory)
+		refuse("name the directory for the recordings: -o DIR");
+	if (config->interval_ns > config->rotate_ns)
+		refuse("-I is longer than --rotate: an interval is of one recording");
 }
 
 /* As fine as it gets, and with more of the target's time. */
@@ -223,10 +233,32 @@ static void make_detailed(struct watch_config *config)
 	config->detailed.may_leave_calls = limit.may_leave_calls;
 }
 
-int cli_watch(int argc, char **argv)
+/* What was asked for on the command line, which the file's options come after. */
+struct asked {
+	int argc;
+	char **argv;
+	const char *path; /* --config; NULL: none */
+};
+
+static void set_defaults(struct watch_config *config)
 {
-	g_autofree char *line = g_strjoinv(" ", argv);
-	g_autofree char *command_line = g_strdup_printf("memtoll %s", line);
+	*config = (struct watch_config){
+		.targets = target_set_new(),
+		.triggers = g_ptr_array_new_with_free_func((GDestroyNotify)trigger_free),
+		.rotate_ns = 10 * MINUTE,
+		.keep_bytes = 2ULL << 30,
+		.interval_ns = 10 * S,
+		.places = 20,
+		.detail_most_ns = 5 * MINUTE,
+		.detail_pause_ns = 30 * MINUTE,
+	};
+	tracing_defaults(&config->session);
+	tracing_limit("--overhead-limit", LIMIT, &config->session);
+	tracing_limit("--detail-limit", DETAIL_LIMIT, &config->detailed);
+}
+
+static int parse(int argc, char **argv, struct watch_config *config)
+{
 	const struct argp_child children[] = { { &tracing_argp, 0, NULL, 0 }, { 0 } };
 	const struct argp argp = {
 		.options = options,
@@ -235,32 +267,156 @@ int cli_watch(int argc, char **argv)
 		.args_doc = "",
 		.doc = doc,
 	};
-	struct watch_config config = {
-		.rotate_ns = 10 * MINUTE,
-		.keep_bytes = 2ULL << 30,
-		.interval_ns = 10 * S,
-		.places = 20,
-		.detail_most_ns = 5 * MINUTE,
-		.detail_pause_ns = 30 * MINUTE,
-	};
+
+	return parse_arguments(&argp, argc, argv, config);
+}
+
+/* Added line by line, so that a message has the line; config is of no further use. */
+static int parse_lines(const struct asked *asked, const GPtrArray *lines, const char *consequence,
+		       struct watch_config *config)
+{
+	int status = STATUS_DONE;
+	guint i;
+
+	for (i = 0; i < lines->len && !status; i++) {
+		const struct option_line *line = lines->pdata[i];
+		g_autofree char *place = g_strdup_printf("%s:%u: ", asked->path, line->number);
+		g_autoptr(GPtrArray) words = g_ptr_array_new();
+		char **word;
+
+		g_ptr_array_add(words, asked->argv[0]);
+		for (word = line->words; *word; word++)
+			g_ptr_array_add(words, *word);
+		g_ptr_array_add(words, NULL);
+		arguments_are_of(place, consequence);
+		status = parse((int)words->len - 1, (char **)words->pdata, config);
+		arguments_are_of("", "");
+	}
+	return status;
+}
+
+/* All of it, which may end the process. The words live as long as memtoll: each only once. */
+static int parse_all(const struct asked *asked, const GPtrArray *lines, const char *consequence,
+		     struct watch_config *config)
+{
+	g_autofree char *place = g_strdup_printf("%s: ", asked->path ? asked->path : "");
+	g_autoptr(GPtrArray) words = g_ptr_array_new();
+	g_autofree char *line = NULL, *command_line = NULL;
+	char **word;
+	int i, status;
+	guint k;
+
+	for (i = 0; i < asked->argc; i++)
+		g_ptr_array_add(words, asked->argv[i]);
+	for (k = 0; lines && k < lines->len; k++)
+		for (word = ((struct option_line *)lines->pdata[k])->words; *word; word++)
+			g_ptr_array_add(words, (char *)g_intern_string(*word));
+	g_ptr_array_add(words, NULL);
+	set_defaults(config);
+	if (asked->path)
+		arguments_are_of(place, consequence);
+	status = parse((int)words->len - 1, (char **)words->pdata, config);
+	if (!status)
+		check(config);
+	arguments_are_of("", "");
+	line = g_strjoinv(" ", (char **)words->pdata);
+	command_line = g_strdup_printf("memtoll %s", line);
+	config->session.command_line = g_intern_string(command_line);
+	make_detailed(config);
+	return status;
+}
+
+/* On the command line alone, and then with each line: what is wrong ends the process. */
+static int try_lines(const struct asked *asked, const GPtrArray *lines, const char *consequence)
+{
+	struct watch_config config;
 	int status;
 
-	config.targets = target_set_new();
-	config.triggers = g_ptr_array_new_with_free_func((GDestroyNotify)trigger_free);
-	tracing_defaults(&config.session);
-	tracing_limit("--overhead-limit", LIMIT, &config.session);
-	tracing_limit("--detail-limit", DETAIL_LIMIT, &config.detailed);
-	config.session.command_line = command_line;
-	status = parse_arguments(&argp, argc, argv, &config);
+	set_defaults(&config);
+	status = parse(asked->argc, asked->argv, &config);
 	if (!status)
-		status = check(&config);
-	if (!status)
-		status = check_privileges();
-	if (!status) {
-		make_detailed(&config);
-		status = watch_run(&config);
+		status = parse_lines(asked, lines, consequence, &config);
+	watch_config_clear(&config);
+	return status;
+}
+
+static GPtrArray *read_lines(const char *path, const char *consequence)
+{
+	g_autofree char *error = NULL;
+	GPtrArray *lines = option_file_read(path, &error);
+
+	if (!lines)
+		message("%s:%s%s", path, error, consequence);
+	return lines;
+}
+
+#define KEPT "; the options stay as they were"
+#define ALL_WELL 100 /* no exit status of parsing */
+
+/* In a process of its own: what is wrong, or --help, ends one. */
+static bool is_well(const struct asked *asked, const GPtrArray *lines)
+{
+	struct watch_config config;
+	int status = 0;
+	pid_t child;
+
+	fflush(NULL);
+	child = fork();
+	if (!child) {
+		status = try_lines(asked, lines, KEPT);
+		if (!status)
+			status = parse_all(asked, lines, KEPT, &config);
+		_exit(status ? status : ALL_WELL);
 	}
-	g_ptr_array_free(config.triggers, TRUE);
-	target_set_free(config.targets);
+	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	if (child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == ALL_WELL)
+		return true;
+	if (child < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != STATUS_USAGE)
+		message("%s: not options of a watch that goes on" KEPT, asked->path);
+	return false;
+}
+
+static bool reread(void *context, struct watch_config *fresh)
+{
+	const struct asked *asked = context;
+	g_autoptr(GPtrArray) lines = read_lines(asked->path, KEPT);
+
+	return lines && is_well(asked, lines) && !parse_all(asked, lines, KEPT, fresh);
+}
+
+/* At the start; reread() is later. On failure config has nothing to clear. */
+static int read_options(struct asked *asked, struct watch_config *config)
+{
+	g_autoptr(GPtrArray) lines = NULL;
+	int status;
+
+	set_defaults(config);
+	status = parse(asked->argc, asked->argv, config);
+	asked->path = config->options_path;
+	watch_config_clear(config);
+	if (!status && asked->path) {
+		lines = read_lines(asked->path, "");
+		status = lines ? try_lines(asked, lines, "") : STATUS_USAGE;
+	}
+	return status ? status : parse_all(asked, lines, "", config);
+}
+
+int cli_watch(int argc, char **argv)
+{
+	struct asked asked = { .argc = argc, .argv = argv };
+	struct watch_config config;
+	int status = read_options(&asked, &config);
+
+	if (status)
+		return status;
+	if (asked.path) {
+		config.reread = reread;
+		config.reread_context = &asked;
+	}
+	status = check_privileges();
+	if (!status)
+		status = watch_run(&config);
+	watch_config_clear(&config);
 	return status;
 }

@@ -13,18 +13,24 @@ static void clear_target(gpointer data)
 	g_free(((struct metrics_target *)data)->label);
 }
 
-struct metrics *metrics_new(const struct target_set *targets, unsigned int places)
+void metrics_add_targets(struct metrics *metrics, const struct target_set *targets)
 {
-	struct metrics *metrics = g_new0(struct metrics, 1);
 	guint i;
 
-	metrics->targets = g_array_new(FALSE, TRUE, sizeof(struct metrics_target));
-	g_array_set_clear_func(metrics->targets, clear_target);
-	for (i = 0; i < target_set_count(targets); i++) {
+	for (i = metrics->targets->len; i < target_set_count(targets); i++) {
 		struct metrics_target target = { .label = g_strdup(target_set_label(targets, i)) };
 
 		g_array_append_val(metrics->targets, target);
 	}
+}
+
+struct metrics *metrics_new(const struct target_set *targets, unsigned int places)
+{
+	struct metrics *metrics = g_new0(struct metrics, 1);
+
+	metrics->targets = g_array_new(FALSE, TRUE, sizeof(struct metrics_target));
+	g_array_set_clear_func(metrics->targets, clear_target);
+	metrics_add_targets(metrics, targets);
 	metrics->place_count_most = places;
 	metrics->places = g_array_new(FALSE, TRUE, sizeof(struct metrics_place));
 	metrics->new_places = g_array_new(FALSE, TRUE, sizeof(struct metrics_place));

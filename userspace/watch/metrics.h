@@ -77,6 +77,9 @@ struct target_set;
 struct metrics *metrics_new(const struct target_set *targets, unsigned int places);
 void metrics_free(struct metrics *metrics);
 
+/* Of the same set, which has more now. */
+void metrics_add_targets(struct metrics *metrics, const struct target_set *targets);
+
 /* Of a worker, as it comes. */
 void metrics_add(struct metrics *metrics, const struct worker_message *message);
 

@@ -30,6 +30,7 @@ struct run {
 
 struct rotation {
 	struct rotation_config config;
+	struct rotation_options options;
 	GPtrArray *runs;       /* struct run, in the order of their beginning */
 	uint64_t due_ns;       /* of the next one, when it is to count */
 	uint64_t prepare_ns;   /* what the last one took until then */
@@ -47,11 +48,13 @@ static void run_free(gpointer data)
 	g_free(run);
 }
 
-struct rotation *rotation_new(const struct rotation_config *config)
+struct rotation *rotation_new(const struct rotation_config *config,
+			      const struct rotation_options *options)
 {
 	struct rotation *rotation = g_new0(struct rotation, 1);
 
 	rotation->config = *config;
+	rotation->options = *options;
 	rotation->runs = g_ptr_array_new_with_free_func(run_free);
 	return rotation;
 }
@@ -118,6 +121,12 @@ static void give_up_coming(struct rotation *rotation)
 	worker_kill(run->worker);
 }
 
+void rotation_change(struct rotation *rotation, const struct rotation_options *options)
+{
+	rotation->options = *options;
+	give_up_coming(rotation);
+}
+
 void rotation_want_detailed(struct rotation *rotation, bool detailed, uint64_t now_ns)
 {
 	if (rotation->detailed == detailed)
@@ -163,7 +172,8 @@ static void start(struct rotation *rotation, uint64_t now_ns)
 	const struct rotation_config *config = &rotation->config;
 	g_autofree char *name = keep_name(rotation->detailed);
 	struct worker *worker = worker_start(&(struct worker_config){
-		.session = rotation->detailed ? &config->detailed : &config->ordinary,
+		.session = rotation->detailed ? &rotation->options.detailed :
+						&rotation->options.ordinary,
 		.targets = config->targets,
 		.directory = config->directory,
 		.lock_fd = config->lock_fd,
@@ -174,7 +184,7 @@ static void start(struct rotation *rotation, uint64_t now_ns)
 	struct run *run;
 
 	/* Until it has begun; then again. */
-	rotation->due_ns = now_ns + config->rotate_ns;
+	rotation->due_ns = now_ns + rotation->options.rotate_ns;
 	if (!worker) {
 		rotation->due_ns = now_ns + retry_ns(rotation->failures++);
 		config->on_failure(config->context);
@@ -197,7 +207,7 @@ static void on_begun(struct rotation *rotation, struct run *run, uint64_t at_ns,
 	/* One that was wanted meanwhile stays due; a detailed one ends when it is told to. */
 	if (rotation->due_ns > now_ns)
 		rotation->due_ns =
-			run->detailed ? UINT64_MAX : run->due_ns + rotation->config.rotate_ns;
+			run->detailed ? UINT64_MAX : run->due_ns + rotation->options.rotate_ns;
 	if (rotation->detailed != run->detailed)
 		rotation->due_ns = now_ns;
 	if (before) {
@@ -347,7 +357,7 @@ static bool is_nearly_full(const struct rotation *rotation)
 	if (!run)
 		return false;
 	bytes = keep_part_bytes(rotation->config.directory, worker_name(run->worker));
-	return MAX(bytes, run->bytes) > rotation->config.file_bytes;
+	return MAX(bytes, run->bytes) > rotation->options.file_bytes;
 }
 
 void rotation_step(struct rotation *rotation, uint64_t now_ns)
@@ -358,6 +368,6 @@ void rotation_step(struct rotation *rotation, uint64_t now_ns)
 		return;
 	if (is_nearly_full(rotation))
 		rotation->due_ns = MIN(rotation->due_ns, now_ns);
-	if (now_ns + MIN(rotation->prepare_ns, rotation->config.rotate_ns / 2) >= rotation->due_ns)
+	if (now_ns + MIN(rotation->prepare_ns, rotation->options.rotate_ns / 2) >= rotation->due_ns)
 		start(rotation, now_ns);
 }

@@ -14,13 +14,17 @@
 
 #define ROTATION_WORKERS 4 /* at most: the one that counts, the next, and two that end */
 
-struct rotation_config {
+/* What the next ones are made with. */
+struct rotation_options {
 	struct session_config ordinary, detailed;
+	uint64_t rotate_ns;
+	uint64_t file_bytes; /* from here on a recording does not go on */
+};
+
+struct rotation_config {
 	struct target_set *targets;
 	const char *directory;
 	int lock_fd;
-	uint64_t rotate_ns;
-	uint64_t file_bytes; /* from here on a recording does not go on */
 	unsigned int places;
 	/* Of any of them, but for the first two; name: of its recording. detailed: it is one. */
 	void (*on_message)(void *context, const struct worker_message *message, const char *name,
@@ -35,8 +39,12 @@ struct rotation_config {
 
 struct rotation;
 
-struct rotation *rotation_new(const struct rotation_config *config);
+struct rotation *rotation_new(const struct rotation_config *config,
+			      const struct rotation_options *options);
 void rotation_free(struct rotation *rotation);
+
+/* One that is prepared already is given up. */
+void rotation_change(struct rotation *rotation, const struct rotation_options *options);
 
 /* As soon as possible. */
 void rotation_switch(struct rotation *rotation, uint64_t now_ns);

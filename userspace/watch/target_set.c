@@ -29,6 +29,7 @@
 
 struct watched {
 	bool is_cgroup;
+	bool given_up; /* nobody is looked for any more; its number stays */
 	char *label;
 	char *directory;  /* NULL: not there now */
 	uint64_t look_ns; /* when it is to be looked for */
@@ -111,6 +112,68 @@ const char *target_set_label(const struct target_set *set, guint index)
 	return ((struct watched *)g_ptr_array_index(set->watched, index))->label;
 }
 
+static struct watched *watched_of(const struct target_set *set, guint index)
+{
+	return g_ptr_array_index(set->watched, index);
+}
+
+static struct watched *find_label(const struct target_set *set, const char *label)
+{
+	guint i;
+
+	for (i = 0; i < set->watched->len; i++)
+		if (!strcmp(target_set_label(set, i), label))
+			return watched_of(set, i);
+	return NULL;
+}
+
+/* Whether there are the same ones to be looked for. */
+static bool is_same(const struct target_set *set, const struct target_set *wanted)
+{
+	guint i, live = 0;
+
+	for (i = 0; i < set->watched->len; i++)
+		live += !watched_of(set, i)->given_up;
+	for (i = 0; i < wanted->watched->len; i++) {
+		const struct watched *other = watched_of(wanted, i);
+		const struct watched *own = find_label(set, other->label);
+
+		if (!own || own->given_up || own->is_cgroup != other->is_cgroup)
+			return false;
+	}
+	return live == wanted->watched->len;
+}
+
+enum target_set_change target_set_become(struct target_set *set, const struct target_set *wanted)
+{
+	guint i, count = set->watched->len;
+
+	if (is_same(set, wanted))
+		return TARGETS_SAME;
+	for (i = 0; i < wanted->watched->len; i++)
+		count += !find_label(set, target_set_label(wanted, i));
+	if (count > TARGETS_MAX)
+		return TARGETS_TOO_MANY;
+	for (i = 0; i < set->watched->len; i++)
+		watched_of(set, i)->given_up = !find_label(wanted, target_set_label(set, i));
+	for (i = 0; i < wanted->watched->len; i++) {
+		const struct watched *other = watched_of(wanted, i);
+
+		add(set, other->label, other->is_cgroup);
+		find_label(set, other->label)->is_cgroup = other->is_cgroup;
+	}
+	return TARGETS_CHANGED;
+}
+
+guint target_set_first(const struct target_set *set)
+{
+	guint i = 0;
+
+	while (i + 1 < set->watched->len && watched_of(set, i)->given_up)
+		i++;
+	return i;
+}
+
 static void note(struct target_set *set, pid_t pid, guint index, GArray *pids)
 {
 	g_array_append_val(pids, pid);
@@ -160,7 +223,7 @@ static bool has_names(const struct target_set *set)
 	guint i;
 
 	for (i = 0; i < set->watched->len; i++)
-		if (!((struct watched *)g_ptr_array_index(set->watched, i))->is_cgroup)
+		if (!watched_of(set, i)->is_cgroup && !watched_of(set, i)->given_up)
 			return true;
 	return false;
 }
@@ -191,7 +254,8 @@ static void look_at(struct target_set *set, pid_t pid, GArray *pids)
 	for (i = 0; i < set->watched->len; i++) {
 		const struct watched *watched = g_ptr_array_index(set->watched, i);
 
-		if (!watched->is_cgroup && proc_has_name(pid, watched->label)) {
+		if (!watched->is_cgroup && !watched->given_up &&
+		    proc_has_name(pid, watched->label)) {
 			note(set, pid, i, pids);
 			return;
 		}
@@ -230,7 +294,7 @@ void target_set_find(struct target_set *set, uint64_t now_ns, GArray *pids)
 	guint i;
 
 	for (i = 0; i < set->watched->len; i++)
-		if (((struct watched *)g_ptr_array_index(set->watched, i))->is_cgroup)
+		if (watched_of(set, i)->is_cgroup && !watched_of(set, i)->given_up)
 			find_cgroup(set, i, now_ns, pids);
 	if (has_names(set))
 		find_names(set, now_ns, pids);

@@ -24,6 +24,16 @@ guint target_set_count(const struct target_set *set);
 const char *target_set_label(const struct target_set *set, guint index);
 
 /*
+ * Look for those of the other set from here on: who was told by a number before keeps it. TOO_MANY:
+ * all that there ever were are more than TARGETS_MAX, and nothing has changed.
+ */
+enum target_set_change { TARGETS_SAME, TARGETS_CHANGED, TARGETS_TOO_MANY };
+enum target_set_change target_set_become(struct target_set *set, const struct target_set *wanted);
+
+/* Of those that are looked for. */
+guint target_set_first(const struct target_set *set);
+
+/*
  * Append the processes of all cgroups, and those of the names where there may be new ones: looking
  * through /proc takes long.
  */

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/message.h"
 #include "recording/recording.h"
+#include "watch/changed_options.h"
 #include "watch/endpoint.h"
 #include "watch/json_lines.h"
 #include "watch/json_out.h"
@@ -37,7 +38,7 @@
 #define SWITCH_NS (30 * S) /* from one recording to the next, on a busy machine */
 
 struct watch {
-	const struct watch_config *config;
+	struct watch_config *config;
 	struct metrics *metrics;
 	struct rotation *rotation;
 	struct endpoint *endpoint;
@@ -262,18 +263,67 @@ static void end(struct watch *watch, const char *why)
 	watch->ending = true;
 }
 
-static void reload(struct watch *watch, uint64_t now)
+static struct rotation_options rotation_options(const struct watch_config *config)
+{
+	const uint64_t most = config->keep_bytes / KEEP_PARTS;
+	struct rotation_options options = {
+		.ordinary = config->session,
+		.detailed = config->detailed,
+		.rotate_ns = config->rotate_ns,
+		.file_bytes = most * 3 / 4,
+	};
+
+	options.ordinary.duration_ns = options.detailed.duration_ns = 0;
+	options.ordinary.interval_ns = options.detailed.interval_ns = config->interval_ns;
+	options.ordinary.max_bytes = options.detailed.max_bytes = most;
+	return options;
+}
+
+/* Options that can change do with the next recording, which begins while this one still counts. */
+static void change_options(struct watch *watch)
+{
+	struct watch_config *config = watch->config, fresh;
+	struct rotation_options options;
+	struct changed_options changed;
+
+	if (!config->reread || !config->reread(config->reread_context, &fresh))
+		return;
+	changed = changed_options_take(config, &fresh);
+	watch_config_clear(&fresh);
+	if (changed.taken->len)
+		watch_log(LOG_NOTICE, "options: %s changed%s%s", changed.taken->str,
+			  changed.restart->len ? "; after a restart: " : "", changed.restart->str);
+	else if (changed.restart->len)
+		watch_log(LOG_NOTICE, "options: none changed; after a restart: %s",
+			  changed.restart->str);
+	if (changed.taken->len) {
+		metrics_add_targets(watch->metrics, config->targets);
+		options = rotation_options(config);
+		rotation_change(watch->rotation, &options);
+	}
+	changed_options_clear(&changed);
+}
+
+/* Whoever rotates logs has renamed it; standard output stays. */
+static void open_json_again(struct watch *watch, const char *before)
 {
 	const char *path = watch->config->json_path;
 
+	if (g_strcmp0(path, before) == 0 && g_strcmp0(path, "-") == 0)
+		return;
+	json_out_free(watch->json);
+	watch->json = path ? json_out_open(path) : NULL;
+	if (path && !watch->json)
+		watch_log(LOG_WARNING, "%s: %s", path, strerror(errno));
+}
+
+static void reload(struct watch *watch, uint64_t now)
+{
+	const char *json = watch->config->json_path;
+
 	notify_send("RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)(now / 1000));
-	/* Whoever rotates logs has renamed it. */
-	if (path && strcmp(path, "-") != 0) {
-		json_out_free(watch->json);
-		watch->json = json_out_open(path);
-		if (!watch->json)
-			watch_log(LOG_WARNING, "%s: %s", path, strerror(errno));
-	}
+	change_options(watch);
+	open_json_again(watch, json);
 	rotation_switch(watch->rotation, now);
 	notify_send("READY=1");
 }
@@ -323,12 +373,10 @@ static bool open_json(struct watch *watch)
 static int open_all(struct watch *watch)
 {
 	const struct watch_config *config = watch->config;
+	const struct rotation_options options = rotation_options(config);
 	struct rotation_config rotation = {
-		.ordinary = config->session,
-		.detailed = config->detailed,
 		.targets = config->targets,
 		.directory = config->directory,
-		.rotate_ns = config->rotate_ns,
 		.places = config->places,
 		.on_message = on_message,
 		.on_begun = on_begun,
@@ -354,12 +402,8 @@ static int open_all(struct watch *watch)
 	if (!open_json(watch))
 		return STATUS_FAILED;
 	rotation.lock_fd = watch->lock_fd;
-	rotation.ordinary.duration_ns = rotation.detailed.duration_ns = 0;
-	rotation.ordinary.interval_ns = rotation.detailed.interval_ns = config->interval_ns;
-	rotation.ordinary.max_bytes = rotation.detailed.max_bytes = config->keep_bytes / KEEP_PARTS;
-	rotation.file_bytes = config->keep_bytes / KEEP_PARTS * 3 / 4;
 	watch->metrics = metrics_new(config->targets, config->places);
-	watch->rotation = rotation_new(&rotation);
+	watch->rotation = rotation_new(&rotation, &options);
 	return STATUS_DONE;
 }
 
@@ -405,7 +449,13 @@ static void close_all(struct watch *watch)
 	sigprocmask(SIG_SETMASK, &watch->old_signals, NULL);
 }
 
-int watch_run(const struct watch_config *config)
+void watch_config_clear(struct watch_config *config)
+{
+	g_ptr_array_free(config->triggers, TRUE);
+	target_set_free(config->targets);
+}
+
+int watch_run(struct watch_config *config)
 {
 	struct watch watch = { .config = config, .lock_fd = -1, .signal_fd = -1 };
 	int status;

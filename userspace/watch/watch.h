@@ -34,9 +34,19 @@ struct watch_config {
 	GPtrArray *triggers;	  /* struct trigger */
 	uint64_t detail_most_ns;  /* as long as a detailed recording takes at most */
 	uint64_t detail_pause_ns; /* between two of them at least */
+	const char *options_path; /* of more options; NULL: none */
+	/*
+	 * On SIGHUP, into one that watch_config_clear() is for: what is asked for now. False: nothing
+	 * is changed, and a line has said why. NULL: nothing ever changes.
+	 */
+	bool (*reread)(void *context, struct watch_config *fresh);
+	void *reread_context;
 };
 
-/* Until a signal ends it, or its duration. Exit status, after a line in the log where it is not 0. */
-int watch_run(const struct watch_config *config);
+/* Targets and triggers. */
+void watch_config_clear(struct watch_config *config);
+
+/* Changes it as options are read again. Until a signal ends it, or its duration. Exit status, after a line in the log where it is not 0. */
+int watch_run(struct watch_config *config);
 
 #endif /* MEMTOLL_WATCH_H */

@@ -106,7 +106,10 @@ static guint index_of(const struct child *child, GHashTable *known, pid_t pid)
 	gpointer index;
 
 	if (!g_hash_table_lookup_extended(known, GINT_TO_POINTER(pid), NULL, &index)) {
-		index = GINT_TO_POINTER(MAX(target_of(child, pid), 0));
+		int found = target_of(child, pid);
+
+		index = found >= 0 ? GINT_TO_POINTER(found) :
+				     GUINT_TO_POINTER(target_set_first(child->config->targets));
 		g_hash_table_insert(known, GINT_TO_POINTER(pid), index);
 	}
 	return GPOINTER_TO_UINT(index);

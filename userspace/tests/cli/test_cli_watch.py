@@ -49,6 +49,26 @@ def test_refused(args: list[str], names: tuple[str, ...], tmp_path: Path) -> Non
     refused(*args, tmp_path=tmp_path, names=names)
 
 
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("-n a\n# b\n--rotate x\n", ("{}:3: ", "--rotate 'x'")),
+        ("-n 'a\n", ("{}:1: ", "quotation mark")),
+        ("--config other\n-n a\n", ("{}:1: ", "--config other")),
+        ("-I 10m --rotate 5m\n-n a\n", ("{}: ", "-I is longer")),
+        ("\0", ("{}: ", "no file of options")),
+        (None, ("{}: ", "No such file")),
+    ],
+)
+def test_file_of_options_is_refused(text: str | None, names: tuple[str, ...], tmp_path: Path) -> None:
+    path = tmp_path / "options"
+    if text is not None:
+        path.write_text(text)
+    result = memtoll("watch", "--config", path, "-o", tmp_path / "kept")
+    assert_refused(result, 2, *(name.format(path) for name in names))
+    assert not (tmp_path / "kept").exists()
+
+
 def test_more_targets_than_it_follows(tmp_path: Path) -> None:
     refused(*(word for i in range(33) for word in ("-n", f"name{i}")), tmp_path=tmp_path, names=("name32", "32"))
 

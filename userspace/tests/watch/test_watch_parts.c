@@ -17,6 +17,7 @@
 #include "watch/listen_address.h"
 #include "watch/notify.h"
 #include "watch/psi.h"
+#include "watch/target_set.h"
 
 static void test_local_addresses(void **state)
 {
@@ -129,13 +130,57 @@ static void test_notify(void **state)
 	rmdir(directory);
 }
 
+static struct target_set *set_of(const char *first, const char *second)
+{
+	struct target_set *set = target_set_new();
+
+	assert_true(target_set_add_name(set, first));
+	if (second)
+		assert_true(target_set_add_cgroup(set, second));
+	return set;
+}
+
+/* Numbers that were told stay, whoever comes and goes; together they have a bound. */
+static void test_other_targets(void **state)
+{
+	struct target_set *set = set_of("a", NULL), *same = set_of("a", NULL);
+	struct target_set *more = set_of("b", "a"), *many = target_set_new();
+	guint i;
+
+	(void)state;
+	assert_int_equal(target_set_become(set, same), TARGETS_SAME);
+	assert_int_equal(target_set_become(set, more), TARGETS_CHANGED);
+	assert_int_equal(target_set_become(set, more), TARGETS_SAME);
+	assert_int_equal(target_set_count(set), 2);
+	assert_string_equal(target_set_label(set, 0), "a");
+	assert_string_equal(target_set_label(set, 1), "b");
+	assert_int_equal(target_set_first(set), 0);
+	for (i = 0; i < TARGETS_MAX - 1; i++) {
+		g_autofree char *name = g_strdup_printf("c%u", i);
+
+		assert_true(target_set_add_name(many, name));
+	}
+	assert_int_equal(target_set_become(set, many), TARGETS_TOO_MANY);
+	assert_int_equal(target_set_become(set, more), TARGETS_SAME);
+	target_set_free(more);
+	more = set_of("b", NULL);
+	assert_int_equal(target_set_become(set, more), TARGETS_CHANGED);
+	assert_int_equal(target_set_count(set), 2);
+	assert_int_equal(target_set_first(set), 1);
+	assert_int_equal(target_set_become(set, same), TARGETS_CHANGED);
+	assert_int_equal(target_set_first(set), 0);
+	target_set_free(many);
+	target_set_free(more);
+	target_set_free(same);
+	target_set_free(set);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_local_addresses),
-		cmocka_unit_test(test_unix_socket),
-		cmocka_unit_test(test_pressure),
-		cmocka_unit_test(test_notify),
+		cmocka_unit_test(test_local_addresses), cmocka_unit_test(test_unix_socket),
+		cmocka_unit_test(test_pressure),	cmocka_unit_test(test_notify),
+		cmocka_unit_test(test_other_targets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

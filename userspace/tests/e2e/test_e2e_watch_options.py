@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-2.0
+"""memtoll watch --config: SIGHUP takes over what has changed, and nothing is lost meanwhile."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import MEMTOLL, Program, finish, query, spawn, wait_until, workload
+
+pytestmark = pytest.mark.root
+
+CALLS = 5003
+BLOCK = 200 << 10
+REST_US = 1000
+
+
+class Watch:
+    """With a file of options, and all that it says."""
+
+    def __init__(self, directory: Path) -> None:
+        self.options, self.kept = directory / "options", directory / "kept"
+        self.log, self.lines, self.prom = directory / "log", directory / "lines", directory / "memtoll.prom"
+
+    def start(self, *options: str) -> None:
+        self.write(*options)
+        with self.log.open("w") as said:
+            words = [
+                f"--config={self.options}",
+                f"--output={self.kept}",
+                f"--metrics={self.prom}",
+                f"--json={self.lines}",
+            ]
+            self.process = spawn([MEMTOLL, "watch", *words], stderr=said)
+
+    def write(self, *options: str) -> None:
+        self.options.write_text("# what is watched\n\n" + "".join(f"{line}\n" for line in options))
+
+    def reload(self, *options: str) -> str:
+        """What it says to that; the recording that has begun then counts."""
+        before, said = self.recording(), self.log.read_text()
+        self.write(*options)
+        self.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: self.recording() != before, "the next recording")
+        return "".join(
+            line
+            for line in self.log.read_text()[len(said) :].splitlines(keepends=True)
+            if not line.endswith(" is whole\n")
+        )
+
+    def told(self) -> list[dict[str, Any]]:
+        text = self.lines.read_text() if self.lines.exists() else ""
+        return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+
+    def recording(self) -> str:
+        told = self.told()
+        return str(told[-1]["recording"]) if told else ""
+
+    def value(self, name: str, **labels: str) -> float | None:
+        words = ",".join(f'{key}="{value}"' for key, value in labels.items())
+        text = self.prom.read_text() if self.prom.exists() else ""
+        found = re.search(rf"^memtoll_{name}{re.escape('{' + words + '}') if words else ''} (\S+)$", text, re.M)
+        return float(found[1]) if found else None
+
+    def end(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+        assert finish(self.process).status == 0
+
+
+def seconds(line: dict[str, Any]) -> float:
+    start, end = (datetime.fromisoformat(line[key].replace("Z", "+00:00")) for key in ("start", "end"))
+    return (end - start).total_seconds()
+
+
+def test_changed(tmp_path: Path, public_dir: Path) -> None:
+    first, second = (f"mto{letter}{os.getpid()}" for letter in "ab")
+    for name in (first, second):
+        shutil.copy(workload("calloc_loop"), public_dir / name)
+    watch = Watch(tmp_path)
+    common = ["--rotate 1h", "--overhead-limit none"]
+    watch.start(f"-n {first}", "-I 1s", *common)
+    with Program(
+        public_dir / first, str(BLOCK), str(CALLS), "--wait", "--rest", str(REST_US)
+    ) as program, Program(public_dir / second, str(BLOCK), "0", "--seconds", "600", "--rest", "20000"):  # fmt: skip
+        wait_until(lambda: watch.value("processes", target=first) == 1, "the first interval")
+        program.go()
+        wait_until(lambda: len(watch.told()) >= 3, "three of them")
+        said = watch.reload(
+            f"-n {first} -n {second}", "-I 2s", "--when 'rss.bytes > 1e15 for 1s'", "--keep 64M", *common
+        )
+        assert said == "memtoll: options: -n, -c, --keep, -I, --when changed\n"
+        wait_until(lambda: watch.value("processes", target=second) == 1, "the new target")
+        same = watch.reload(
+            f"-n {first} -n {second}", "-I 2s", "--when 'rss.bytes > 1e15 for 1s'", "--keep 64M", *common
+        )
+        assert same == ""
+        program.last()
+        said = watch.reload(f"-n {second}", "-I 2s", "--keep 64M", "--listen 127.0.0.1:0", "--min-size 1M", *common)
+        assert said == "memtoll: options: -n, -c, --min-size, --when changed; after a restart: --listen\n"
+        wait_until(lambda: watch.value("processes", target=first) == 0, "the end of the old one")
+        assert watch.value("processes", target=second) == 1
+    watch.end()
+    told = watch.told()
+    assert [line["interval"] for line in told] == list(range(1, len(told) + 1))
+    recordings = sorted(watch.kept.glob("watch-*.memtoll"))
+    assert [path.name for path in recordings] == list(dict.fromkeys(line["recording"] for line in told))
+    lengths = [[seconds(line) for line in told if line["recording"] == path.name][:-1] for path in recordings]
+    assert lengths[0] and min(lengths[0]) < 2
+    assert min(min(of, default=2) for of in lengths[1:]) >= 2
+    facts = [dict(query(path, "SELECT key, value FROM meta")) for path in recordings]
+    assert [fact["min_size_bytes"] for fact in facts] == ["65536"] * 3 + [str(1 << 20)]
+    assert second in facts[1]["command_line"]
+    # None is missed. One that falls into two recordings is in both, and how long there were two is known.
+    counted = sum(
+        query(
+            path,
+            "SELECT COALESCE(SUM(c.calls), 0) FROM call c JOIN process p USING (pid)"
+            f" WHERE c.call = 'calloc' AND p.comm = '{first}'",
+        )[0][0]
+        for path in recordings
+    )
+    twice = watch.value("watched_twice_seconds_total")
+    assert watch.value("unwatched_seconds_total") == 0
+    assert twice is not None
+    assert CALLS <= counted <= CALLS + 3 + twice * 1e6 / REST_US
+
+
+def test_in_error(tmp_path: Path, public_dir: Path) -> None:
+    """One line with the file and its line; all is as before, and the watch goes on."""
+    name = f"mtoe{os.getpid()}"
+    shutil.copy(workload("sleeper"), public_dir / name)
+    watch = Watch(tmp_path)
+    with Program(public_dir / name):
+        watch.start(f"-n {name}", "-I 1s")
+        wait_until(lambda: watch.value("processes", target=name) == 1, "the first interval")
+        kept = "; the options stay as they were\n"
+        for lines, at in (
+            (["-I 2s", "--rotatee 5s", f"-n {name}"], ":4: --rotatee: unknown option"),
+            ([f"-n {name}", "--keep 1"], ":4: --keep '1'"),
+            ([f"-n {name}", f"-I 2s -n {name}"], f":4: -n {name}: named twice"),
+            ([f"-n '{name}"], ":3: a quotation mark"),
+            (["-I 2s"], ": no target"),
+            ([f"-n {name}", "-I 2s", "--help"], ": not options"),
+        ):
+            said = watch.reload(*lines)
+            assert said.startswith(f"memtoll: {watch.options}{at}"), said
+            assert said.endswith(kept) and said.count("\n") == 1, said
+        watch.options.unlink()
+        watch.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: f"{watch.options}: No such file or directory{kept}" in watch.log.read_text(), "a line")
+        assert watch.value("processes", target=name) == 1
+        watch.end()
+    assert all(seconds(line) < 2 for line in watch.told()[:1])
+    assert watch.value("unwatched_seconds_total") == 0
