@@ -113,6 +113,24 @@ UPDATE temp.group_path SET said = CASE WHEN was LIKE '/%' THEN '/' ELSE '' END |
 			FROM (SELECT DISTINCT part FROM temp.group_part)) n ON n.part = p.part
 		WHERE p.was = group_path.was ORDER BY p.position)), '');
 
+-- In what is redacted already pseudonyms stay as they are: with others, row by row, one would meet
+-- that of a row which still has its old one. They differ from those made here in digits alone.
+CREATE TEMP TABLE bare (text TEXT PRIMARY KEY, bare TEXT);
+INSERT OR IGNORE INTO temp.bare
+WITH RECURSIVE stripped(text, bare, digit) AS (
+	SELECT text, text, 0
+	FROM (SELECT was AS text FROM temp.hidden UNION SELECT said FROM temp.hidden
+		UNION SELECT was FROM temp.group_path UNION SELECT said FROM temp.group_path)
+	WHERE EXISTS (SELECT 1 FROM meta WHERE key = 'redacted')
+	UNION ALL
+	SELECT text, REPLACE(bare, digit, ''), digit + 1 FROM stripped WHERE digit < 10
+)
+SELECT text, bare FROM stripped WHERE digit = 10;
+UPDATE temp.hidden SET said = was WHERE (SELECT bare FROM temp.bare WHERE text = was)
+	= (SELECT bare FROM temp.bare WHERE text = said);
+UPDATE temp.group_path SET said = was WHERE (SELECT bare FROM temp.bare WHERE text = was)
+	= (SELECT bare FROM temp.bare WHERE text = said);
+
 -- Here they are put in.
 -- Of a program of a storm neither command nor file is known: program_unseen tells it by that.
 UPDATE process SET command = CASE command WHEN '' THEN '' ELSE COALESCE((SELECT said
@@ -229,6 +247,7 @@ UPDATE longest_wait SET address = 0;
 
 DROP TABLE temp.page;
 DROP TABLE temp.place;
+DROP TABLE temp.bare;
 DROP TABLE temp.group_part;
 DROP TABLE temp.group_path;
 DROP TABLE temp.known;

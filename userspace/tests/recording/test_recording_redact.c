@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "recording/recording.h"
+#include "recording/recording_redact.h"
 #include "recordings.h"
 #include "said.h"
 
@@ -139,11 +140,61 @@ static void test_redacted_unfinished(void **state)
 	g_free(old);
 }
 
+static void add_allocator(struct recording *recording, unsigned int number)
+{
+	g_autofree char *module = g_strdup_printf("/secret/%u/libsome.so", number);
+
+	assert_int_equal(recording_allocator(recording,
+					     &(struct allocator_fact){ .pid = 42,
+								       .module = module,
+								       .kind = "unknown",
+								       .version = "",
+								       .functions = "",
+								       .refused = "",
+								       .tunables = "",
+								       .linkage = "shared" }),
+			 0);
+}
+
+/* Whoever redacts what is redacted already gets the same again: names that are keys do not meet. */
+static void test_redacted_again(void **state)
+{
+	char *path = in_directory("again");
+	struct recording *recording = recording_create_redacted(path, false);
+	sqlite3 *database, *again;
+	unsigned int i;
+
+	(void)state;
+	assert_non_null(recording);
+	add_process(recording, 42, "secret");
+	assert_int_equal(recording_slice_begin(recording, 1), 0);
+	for (i = 0; i < 23; i++)
+		add_allocator(recording, i);
+	assert_int_equal(recording_slice_commit(recording, 2), 0);
+	assert_int_equal(recording_finish(recording), 0);
+	recording_close(recording);
+	assert_false(contains(path, "secret"));
+	database = recording_open(path);
+	assert_non_null(database);
+	again = recording_redacted(database);
+	assert_non_null(again);
+	assert_int_equal(number_of(again, "SELECT COUNT(DISTINCT module) FROM allocator"
+					  " WHERE module GLOB '/file-*.so'"),
+			 23);
+	assert_int_equal(number_of(again, "SELECT COUNT(*) FROM process"
+					  " WHERE comm = 'program-1'"),
+			 1);
+	sqlite3_close(again);
+	sqlite3_close(database);
+	g_free(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_redacted),
 		cmocka_unit_test(test_redacted_unfinished),
+		cmocka_unit_test(test_redacted_again),
 	};
 
 	return cmocka_run_group_tests(tests, make_directory, remove_directory);
