@@ -3,14 +3,15 @@
 -- copies.sql: who copies the pages that fork has shared, the process that forked or its children.
 -- Follows huge.sql.
 
--- One row; what a process takes that had become its own is no copy, pages of files are not among it,
--- nor relocations, which each start of a program makes in pages of its libraries. by_parent: copies
--- made by processes that have children of their own program, and go on writing while those live;
--- by_child: by such children. In a chain of forks who has children counts as parent. merged: of pages
--- that KSM had made one of equal ones. by_collector: by CPython's cyclic garbage collector, which has
--- its state in each object, where its functions have names (gcmodule.c, from 3.13 on gc.c);
--- by_reference: where the interpreter itself, or what it calls for one operation, writes: a reference
--- count, which is in the object, too. All NULL where nothing was copied.
+-- One row; what a process takes that had become its own is no copy, pages of files are not among
+-- it, nor relocations, which each start of a program makes in pages of its libraries. by_parent:
+-- copies made by processes that have children of their own program, and go on writing while
+-- those live; by_child: by such children. In a chain of forks who has children counts as parent.
+-- merged: of pages that KSM had made one of equal ones. by_collector: by CPython's cyclic
+-- garbage collector, which has its state in each object, where its functions have names
+-- (gcmodule.c, from 3.13 on gc.c); by_reference: where the interpreter itself, or what it calls
+-- for one operation, writes: a reference count, which is in the object, too. All NULL where
+-- nothing was copied.
 CREATE VIEW copied_measure AS
 WITH
 kin AS MATERIALIZED (

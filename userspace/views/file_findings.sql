@@ -29,8 +29,8 @@ INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUE
 	to find them.');
 INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 ('cow', 1, -1, '(SELECT 2 * merged_bytes > copied_bytes FROM copied_measure)',
-'KSM has made one of equal pages, and each that is written to is copied again: {copied_merged}, most at
-	{cow_place}. Offer it only memory that stays as it is: MADV_UNMERGEABLE for the rest, no
+'KSM has made one of equal pages, and each that is written to is copied again: {copied_merged}, most
+	at {cow_place}. Offer it only memory that stays as it is: MADV_UNMERGEABLE for the rest, no
 	PR_SET_MEMORY_MERGE (MemoryKSM=no in a systemd unit), mem-merge=off in qemu.'),
 ('cow', 1, 0, 'cow_of_file',
 'Pages of a file that is mapped privately are copied at the first write, most at {cow_place}. Map it
@@ -39,14 +39,14 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 ('cow', 1, 1, 'cow_by_python
 	AND (SELECT 2 * by_collector_bytes > copied_bytes FROM copied_measure)',
 'Pages shared with another process after fork are copied at the first write, most at {cow_place}:
-	{copied_by_collector} by Python''s garbage collector, which marks each object that it looks
-	at. Call gc.freeze() before the fork, after a gc.collect(): what is there then it lets alone.
-	Reference counts still copy what the child really uses.'),
+	{copied_by_collector} by Python''s garbage collector, which marks each object that it
+	looks at. Call gc.freeze() before the fork, after a gc.collect(): what is there then it
+	lets alone. Reference counts still copy what the child really uses.'),
 ('cow', 1, 2, 'cow_by_python
 	AND (SELECT 2 * by_reference_bytes > copied_bytes FROM copied_measure)',
 'Pages shared with another process after fork are copied at the first write, most at {cow_place}:
-	{copied_by_reference} by code that only reads, as the reference count of a Python object is in
-	it. gc.freeze() does not help there: keep large data where one object holds many values
+	{copied_by_reference} by code that only reads, as the reference count of a Python object is
+	in it. gc.freeze() does not help there: keep large data where one object holds many values
 	(array, numpy, mmap), in shared memory, or let the child work on a part of it.'),
 ('cow', 1, 3, 'cow_by_python',
 'Pages shared with another process after fork are copied at the first write, most at {cow_place}.

@@ -111,9 +111,9 @@ INSERT INTO advice (code, title, process, condition, gain, evidence, cost, expla
 
 	Allocators do that when they do not know that memory is fresh. Some never know, or not for
 	some sizes. glibc knows it for mappings, and of the heap for what it grows by in that very
-	call, where it had never reached before: not for what an earlier call got in advance (top_pad),
-	nor after a trim gave the top back. There trim_threshold, which keeps the top, takes away
-	both.');
+	call, where it had never reached before: not for what an earlier call got in advance
+	(top_pad), nor after a trim gave the top back. There trim_threshold, which keeps the top,
+	takes away both.');
 INSERT INTO advice_text (code, part, choice, condition, allocator, since, text, change, try) VALUES
 ('calloc-double-clear', 1, 1, '1', '', 0,
 'calloc memsets pages that the kernel had just cleared: {twice_calloc_bytes} were cleared twice.',
@@ -122,12 +122,14 @@ INSERT INTO advice_text (code, part, choice, condition, allocator, since, text, 
 'The allocator should return fresh mappings (mmap, MADV_DONTNEED) without a memset: calloc''s zeroes
 	are already there, and pages the program never uses would not be faulted in at all. Use
 	another allocator or a newer one, or allocate such blocks by mmap.', '', ''),
-('calloc-double-clear', 2, 2, 'once_twice > 0 AND 5 * once_twice >= 2 * (twice_calloc_bytes - kept_twice)',
+('calloc-double-clear', 2, 2, 'once_twice > 0
+	AND 5 * once_twice >= 2 * (twice_calloc_bytes - kept_twice)',
 	'glibc', 2026,
 'glibc gave the top of the heap back and got it again: GLIBC_TUNABLES={trim_storm_tunables} keeps
 	it; resident memory then stays at its peak.', 'up trim_threshold',
 '--set GLIBC_TUNABLES={trim_storm_tunables}'),
-('calloc-double-clear', 2, 3, 'once_twice > 0 AND 5 * once_twice >= 2 * (twice_calloc_bytes - kept_twice)',
+('calloc-double-clear', 2, 3, 'once_twice > 0
+	AND 5 * once_twice >= 2 * (twice_calloc_bytes - kept_twice)',
 	'glibc', 0,
 'glibc gave the top of the heap back and got it again: {trim_storm_variables} in its environment
 	keeps it; resident memory then stays at its peak.',

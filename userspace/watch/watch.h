@@ -46,7 +46,10 @@ struct watch_config {
 /* Targets and triggers. */
 void watch_config_clear(struct watch_config *config);
 
-/* Changes it as options are read again. Until a signal ends it, or its duration. Exit status, after a line in the log where it is not 0. */
+/*
+ * Until a signal ends it, or its duration; the configuration changes as options are read again. Exit
+ * status, after a line in the log where it is not 0.
+ */
 int watch_run(struct watch_config *config);
 
 #endif /* MEMTOLL_WATCH_H */
