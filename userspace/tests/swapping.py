@@ -80,6 +80,14 @@ def set_limit(cgroup: Path, limit: int) -> bool:
     return True
 
 
+def limit_swap(cgroup: Path, limit: int, size: int) -> None:
+    """A machine may have swap of its own, which its processes would take as well."""
+    if (cgroup / "memory.swap.max").exists():
+        (cgroup / "memory.swap.max").write_text(str(size))
+    else:
+        (cgroup / "memory.memsw.limit_in_bytes").write_text(str(limit + size))
+
+
 def make_cgroup(stack: ExitStack, limit: int = LIMIT, swap: bool = False) -> Path:
     """A memory cgroup with a limit, version 1 or 2, whichever the machine mounts.
 

@@ -250,7 +250,6 @@ worded AS (
 worst AS (SELECT MIN(rank) AS rank FROM stall WHERE cause = 'consolidation'),
 waited AS (
 	SELECT SUM(lock_ns) AS lock_ns, SUM(lock_waits) AS lock_waits,
-		SUM(lock_ns) / MAX(SUM(wall_ns), 1.0) AS lock_share,
 		MAX(CASE number WHEN 1 THEN call END) AS lock_call,
 		MAX(CASE number WHEN 1 THEN lock_ns / MAX(wall_ns, 1.0) END) AS lock_call_share
 	FROM (SELECT *, ROW_NUMBER() OVER (ORDER BY lock_ns DESC, call) AS number FROM latency_call)
@@ -258,7 +257,7 @@ waited AS (
 SELECT s.call AS consolidation_call, s.place AS consolidation_place, s.pid AS consolidation_pid,
 	s.longest_ns AS consolidation_ns, s.caused_ns AS consolidation_all_ns,
 	s.median_ns AS consolidation_median_ns, s.factor AS consolidation_factor,
-	s.frees AS consolidation_frees, w.lock_ns, w.lock_waits, w.lock_share, w.lock_call,
+	s.frees AS consolidation_frees, w.lock_ns, w.lock_waits, w.lock_call,
 	w.lock_call_share, (SELECT text FROM worded) AS stall,
 	(SELECT pid FROM call GROUP BY pid ORDER BY SUM(lock_ns) DESC, pid LIMIT 1) AS lock_pid,
 	EXISTS (SELECT 1 FROM allocator WHERE tunables LIKE '%ARENA\_MAX%' ESCAPE '\'

@@ -219,7 +219,9 @@ def test_waiting_for_an_arena(tmp_path: Path) -> None:
     assert locked["lock_s"] > max(locked[part] for part in ("own_s", "fault_s", "map_s")), locked
     assert free["lock_s"] < 0.1 * locked["lock_s"], free
     codes = {advice["code"] for advice in one.report["verdict"]["advice"]}
-    assert "arena-lock" in codes and "lock of an arena" in one.report["verdict"]["sentence"]
+    # Where they wait longer for a processor than for each other, that is not what it says.
+    most = 2 * locked["lock_s"] >= locked["wall_s"]
+    assert ("arena-lock" in codes) == ("lock of an arena" in one.report["verdict"]["sentence"]) == most, locked
     assert "arena-lock" not in {advice["code"] for advice in eight.report["verdict"]["advice"]}
     assert "lock" in {outlier["cause"] for outlier in one.report["outliers"]}
 

@@ -16,7 +16,7 @@ import pytest
 
 import leftovers
 from harness import MIB, TESTS, Program, end, spawn, wait_until, workload
-from swapping import OutOfMemory, in_cgroup, memory_with_swap
+from swapping import OutOfMemory, in_cgroup, limit_swap, memory_with_swap
 
 pytestmark = [pytest.mark.root, pytest.mark.machine]
 
@@ -108,6 +108,7 @@ def test_out_of_memory_is_reported() -> None:
     """A test that fails by it says so: it may try again."""
     words = [sys.executable, "-c", f"b'x' * {64 * MIB}"]
     with pytest.raises(OutOfMemory), memory_with_swap("file", 16 * MIB, 4 * MIB) as cgroup:
+        limit_swap(cgroup, 16 * MIB, 4 * MIB)
         assert subprocess.run(in_cgroup(cgroup, *words), check=False).returncode == 0
     assert not cgroup.exists()
 
