@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "session/store_instruction.h"
+#include "symbols/instruction.h"
 #include "session/store_string.h"
 
 #define INSTRUCTIONS_MAX 64 /* of a loop, or a row of stores */

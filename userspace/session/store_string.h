@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "session/store_instruction.h"
+#include "symbols/instruction.h"
 #include "session/store_loop.h"
 
 /* At a place, or just done. */

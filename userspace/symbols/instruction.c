@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "session/store_instruction.h"
+#include "symbols/instruction.h"
 
 bool code_decode(const struct code *code, size_t at, struct instruction *into)
 {

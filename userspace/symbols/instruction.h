@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* store_instruction.h: single instructions, as store_loop.c looks at them. */
-#ifndef MEMTOLL_STORE_INSTRUCTION_H
-#define MEMTOLL_STORE_INSTRUCTION_H
+/* instruction.h: single instructions: what they read, write and jump to. */
+#ifndef MEMTOLL_INSTRUCTION_H
+#define MEMTOLL_INSTRUCTION_H
 
 #include <Zydis/Zydis.h>
 
@@ -54,4 +54,4 @@ bool code_set_before(const struct code *code, size_t place, ZydisRegister reg,
 /* Whether that clears it. */
 bool code_clears_before(const struct code *code, size_t place, ZydisRegister reg);
 
-#endif /* MEMTOLL_STORE_INSTRUCTION_H */
+#endif /* MEMTOLL_INSTRUCTION_H */
