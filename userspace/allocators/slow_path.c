@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "allocators/slow_path.h"
+
+#include <glib.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "allocators/code_flow.h"
+#include "allocators/slow_path_internal.h"
+
+/* posix_memalign, _mid_memalign, _int_memalign: the call is in the third. */
+#define LEVELS 4
+#define FUNCTIONS_FOLLOWED 64
+
+#define SIZES (FLOW_SIZE | FLOW_PADDED)
+
+/* A walk from an exported function through what it hands the size to. */
+struct descent {
+	struct slow_search *search;
+	struct slow_path *path; /* of the function, when the routine is known */
+	uint64_t cut;
+	unsigned int followed;
+	bool by_jumps; /* so far: what is returned is what the exported function returns */
+	bool bypassed; /* a block was returned that was read from memory */
+	bool ambiguous;
+};
+
+void slow_refuse(struct slow_path *path, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(path->refusal, sizeof(path->refusal), format, args);
+	va_end(args);
+	path->found = false;
+}
+
+const char *slow_value_name(enum slow_value value)
+{
+	static const char *const names[] = { "size", "padded size", "chunk", "block" };
+
+	return names[value];
+}
+
+/* The main arena or one that was looked up, or 0 where there is none; nothing else. */
+bool slow_is_arena(const struct slow_search *search, const struct flow_value *value)
+{
+	if (value->may & ~(FLOW_DATA | FLOW_LOADED | FLOW_RETURNED | FLOW_NUMBER))
+		return false;
+	return !(value->may & FLOW_DATA) || !search->paths->arena ||
+	       (uint64_t)value->at == search->paths->arena;
+}
+
+static bool is_size(const struct flow_value *value)
+{
+	return (value->may & SIZES) && !(value->may & ~(SIZES | FLOW_NUMBER));
+}
+
+bool slow_is_exported(const struct slow_search *search, uint64_t address)
+{
+	for (size_t fn = 0; fn < FN_COUNT; fn++)
+		if (address && search->library->functions[fn] == address)
+			return true;
+	return false;
+}
+
+/* The state in which a call, or a jump out of a function, enters the next one. */
+void slow_enter(const struct flow_state *state, bool is_call, struct flow_state *next)
+{
+	static const int8_t arguments[] = { FLOW_RDI, FLOW_RSI, FLOW_RDX, FLOW_RCX };
+	struct flow_value *sp = &next->registers[FLOW_RSP];
+
+	if (!is_call) {
+		*next = *state;
+		return;
+	}
+	flow_entry(next);
+	for (size_t i = 0; i < G_N_ELEMENTS(arguments); i++)
+		if (!(state->registers[arguments[i]].may & FLOW_STACK))
+			next->registers[arguments[i]] = state->registers[arguments[i]];
+	*sp = state->registers[FLOW_RSP];
+	sp->at -= 8;
+}
+
+bool slow_site_fill(const struct flow_state *state, const struct instruction *one,
+		    const struct flow_code *code, struct slow_site *site)
+{
+	const char *name = ZydisMnemonicGetString(one->insn.mnemonic);
+
+	memset(site, 0, sizeof(*site));
+	site->address = code->address + one->at;
+	snprintf(site->instruction, sizeof(site->instruction), "%s", name ? name : "");
+	return flow_depth(state, &site->depth) &&
+	       slow_is_emulated(code->code.bytes + one->at, one->insn.length);
+}
+
+/*
+ * What the kernel emulates of what ends a block: call, jmp and jcc without prefixes, the same bytes
+ * that placement.c takes for jumps (arch/x86/kernel/uprobes.c, branch_setup_xol_ops).
+ */
+bool slow_is_emulated(const uint8_t *code, size_t len)
+{
+	return (len == 5 && (code[0] == 0xe8 || code[0] == 0xe9)) ||
+	       (len == 2 && (code[0] == 0xeb || (code[0] & 0xf0) == 0x70)) ||
+	       (len == 6 && code[0] == 0x0f && (code[1] & 0xf0) == 0x80);
+}
+
+/* One function of the descent. */
+struct visit {
+	struct descent *descent;
+	const struct flow_state *entry;
+	struct flow all;
+	struct flow first; /* by ways that have not met the routine */
+	uint64_t address;
+	unsigned int level;
+};
+
+/*
+ * While the routine is looked for: is a function, where it is called for the first time, certainly
+ * given the main arena and the size as it was asked for? Behind a call there are ways that do not
+ * exist: the compiler knows of more functions than this that they never return.
+ */
+static void consider(const struct visit *visit, uint64_t target)
+{
+	struct slow_paths *paths = visit->descent->search->paths;
+	struct instruction one;
+	struct flow flow;
+	uint64_t to;
+	bool is_call;
+
+	if (!flow_run(&visit->descent->search->code, visit->address, visit->entry, target, &flow))
+		return;
+	for (size_t offset = 0; offset < flow.end - flow.start; offset++) {
+		const struct flow_state *state = flow_at(&flow, offset, &one);
+		const struct flow_value *arena = state ? &state->registers[FLOW_RDI] : NULL;
+
+		if (!state || !flow_leaves(&flow, &one, &to, &is_call) || to != target ||
+		    arena->may != FLOW_DATA || state->registers[FLOW_RSI].may != FLOW_SIZE)
+			continue;
+		visit->descent->ambiguous |=
+			paths->routine &&
+			(paths->routine != target || paths->arena != (uint64_t)arena->at);
+		paths->routine = target;
+		paths->arena = (uint64_t)arena->at;
+	}
+	flow_free(&flow);
+}
+
+/* A call of the routine. */
+static void add_site(struct descent *descent, const struct flow_state *state,
+		     const struct instruction *one, bool again)
+{
+	const struct flow_value *size = &state->registers[FLOW_RSI];
+	struct slow_path *path = descent->path;
+	struct slow_site site;
+
+	if (!slow_is_arena(descent->search, &state->registers[FLOW_RDI]) || !is_size(size)) {
+		/* Of a second try nothing has to be known; a constant is the library's own block. */
+		descent->ambiguous |= !again && size->may != FLOW_NUMBER;
+		return;
+	}
+	if (!slow_site_fill(state, one, &descent->search->code, &site)) {
+		descent->ambiguous = true;
+		return;
+	}
+	for (size_t i = 0; i < path->site_count; i++)
+		if (path->sites[i].address == site.address)
+			return;
+	if (path->site_count == SLOW_SITES_MAX) {
+		descent->ambiguous = true;
+		return;
+	}
+	site.number = FLOW_RSI;
+	site.value = size->may == FLOW_SIZE ? SLOW_SIZE : SLOW_PADDED;
+	site.again = again;
+	path->sites[path->site_count++] = site;
+}
+
+static bool hands_on_size(const struct flow_state *state)
+{
+	return is_size(&state->registers[FLOW_RDI]) || is_size(&state->registers[FLOW_RSI]) ||
+	       is_size(&state->registers[FLOW_RDX]) || is_size(&state->registers[FLOW_RCX]);
+}
+
+static void descend(struct descent *descent, uint64_t address, const struct flow_state *state,
+		    unsigned int level);
+
+static void look_at(const struct visit *visit, size_t offset)
+{
+	struct descent *descent = visit->descent;
+	const struct slow_search *search = descent->search;
+	const struct flow_state *state = visit->all.states[offset];
+	const struct flow_state *first = visit->first.states[offset];
+	struct flow_state next;
+	struct instruction one;
+	uint64_t target;
+	bool is_call;
+
+	if (!flow_at(&visit->all, offset, &one))
+		return;
+	/* By a way that meets no call of the routine. */
+	if (first && descent->by_jumps && one.insn.meta.category == ZYDIS_CATEGORY_RET)
+		descent->bypassed |=
+			(first->registers[FLOW_RAX].may & (FLOW_LOADED | FLOW_BLOCK)) != 0;
+	if (!flow_leaves(&visit->all, &one, &target, &is_call))
+		return;
+	if (descent->path && target == search->paths->routine) {
+		add_site(descent, first ? first : state, &one, !first);
+		return;
+	}
+	if (!descent->path && (state->registers[FLOW_RDI].may & FLOW_DATA) &&
+	    (state->registers[FLOW_RSI].may & FLOW_SIZE))
+		consider(visit, target);
+	if (slow_is_exported(search, target) || visit->level + 1 >= LEVELS || !hands_on_size(state))
+		return;
+	/* The routine is called by what malloc is or ends in; its helpers are given sizes, too. */
+	if (!descent->path && is_call)
+		return;
+	slow_enter(state, is_call, &next);
+	descent->by_jumps &= !is_call;
+	descend(descent, target, &next, visit->level + 1);
+}
+
+static void descend(struct descent *descent, uint64_t address, const struct flow_state *state,
+		    unsigned int level)
+{
+	struct flow_code *code = &descent->search->code;
+	struct visit visit = { descent, state, .address = address, .level = level };
+	bool by_jumps = descent->by_jumps;
+
+	if (descent->followed++ >= FUNCTIONS_FOLLOWED ||
+	    !flow_run(code, address, state, 0, &visit.all))
+		return;
+	if (flow_run(code, address, state, descent->search->paths->routine, &visit.first)) {
+		for (size_t offset = 0; offset < visit.all.end - visit.all.start; offset++) {
+			descent->by_jumps = by_jumps;
+			look_at(&visit, offset);
+		}
+		flow_free(&visit.first);
+	}
+	descent->by_jumps = by_jumps;
+	flow_free(&visit.all);
+}
+
+/* The arguments of an exported function, at its entry. */
+static void enter_exported(enum memtoll_fn fn, struct flow_state *state)
+{
+	struct flow_value *registers = state->registers;
+
+	flow_entry(state);
+	switch (fn) {
+	case FN_MALLOC:
+		registers[FLOW_RDI].may = FLOW_SIZE;
+		break;
+	case FN_CALLOC:
+		registers[FLOW_RDI].may = FLOW_COUNT;
+		registers[FLOW_RSI].may = FLOW_ELEMENT;
+		break;
+	case FN_REALLOC:
+		registers[FLOW_RDI].may = FLOW_BLOCK;
+		registers[FLOW_RSI].may = FLOW_SIZE;
+		break;
+	case FN_POSIX_MEMALIGN:
+		registers[FLOW_RDX].may = FLOW_SIZE;
+		break;
+	case FN_ALIGNED_ALLOC:
+	case FN_MEMALIGN:
+		registers[FLOW_RSI].may = FLOW_SIZE;
+		break;
+	default:
+		registers[FLOW_RDI].may = FLOW_BLOCK;
+		break;
+	}
+}
+
+static void find_sites(struct slow_search *search, enum memtoll_fn fn)
+{
+	struct slow_path *path = &search->paths->functions[fn];
+	struct descent descent = { .search = search, .path = path, .by_jumps = true };
+	struct flow_state state;
+
+	enter_exported(fn, &state);
+	descend(&descent, search->library->functions[fn], &state, 0);
+	path->bypassed = descent.bypassed;
+	path->found = path->site_count && !descent.ambiguous;
+	if (descent.ambiguous)
+		slow_refuse(path, "a call of the slow routine cannot be followed");
+	else if (!path->found)
+		slow_refuse(path, "no way to the routine that malloc and calloc share was found");
+}
+
+/* By malloc alone, then proved by what calloc calls with the same arena. */
+static void find_routine(struct slow_search *search, struct slow_path *path)
+{
+	struct slow_paths *paths = search->paths;
+	struct descent descent = { .search = search };
+	struct flow_state state;
+
+	enter_exported(FN_MALLOC, &state);
+	descend(&descent, search->library->functions[FN_MALLOC], &state, 0);
+	if (descent.ambiguous) {
+		slow_refuse(path,
+			    "malloc hands its main arena and the size to more than one function");
+		paths->routine = 0;
+	} else if (!paths->routine) {
+		slow_refuse(path, "malloc hands no function its main arena and the size");
+	}
+}
+
+void slow_paths_find(const struct slow_library *library, struct slow_paths *paths)
+{
+	static const enum memtoll_fn allocating[] = { FN_CALLOC,	FN_MALLOC,
+						      FN_REALLOC,	FN_POSIX_MEMALIGN,
+						      FN_ALIGNED_ALLOC, FN_MEMALIGN };
+	struct slow_search search = { .library = library, .paths = paths };
+	struct slow_path reason = {};
+
+	memset(paths, 0, sizeof(*paths));
+	if (!flow_code_init(&search.code, library->bytes, library->len, library->address))
+		slow_refuse(&reason, "the decoder cannot be set up");
+	search.code.data_start = library->data_start;
+	search.code.data_end = library->data_end;
+	search.code.extent = library->extent;
+	search.code.argument = library->argument;
+	if (!library->functions[FN_MALLOC] || !library->functions[FN_CALLOC])
+		slow_refuse(&reason, "it does not export both malloc and calloc");
+	else if (!*reason.refusal)
+		find_routine(&search, &reason);
+	for (size_t i = 0; i < G_N_ELEMENTS(allocating) && paths->routine; i++) {
+		if (library->functions[allocating[i]])
+			find_sites(&search, allocating[i]);
+		/* calloc is the first. */
+		if (!paths->functions[FN_CALLOC].found) {
+			slow_refuse(&reason,
+				    "calloc does not call what malloc calls with its arena");
+			paths->routine = 0;
+		}
+	}
+	if (paths->routine && library->functions[FN_FREE])
+		slow_find_free(&search);
+	for (size_t fn = 0; fn < FN_COUNT; fn++) {
+		struct slow_path *path = &paths->functions[fn];
+
+		if (path->found || *path->refusal || !library->functions[fn])
+			continue;
+		slow_refuse(path, "%s",
+			    *reason.refusal ? reason.refusal : "it calls other functions of these");
+	}
+	flow_code_free(&search.code);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * slow_path.h: where in glibc's code an allocation goes that the thread's cache does not answer.
+ *
+ * malloc, calloc, realloc and the aligned ones hand such a call to one routine, with an arena and
+ * the size (_int_malloc); free hands the block to another, with the arena and the chunk, or to the
+ * one that unmaps it. A probe at those calls never meets the fast path, and the kernel emulates
+ * call and jmp. Their symbols are not in a stripped library, so they are found by what the code
+ * does with its arguments (code_flow.h). What is not proved is not found, with the reason.
+ */
+#ifndef MEMTOLL_SLOW_PATH_H
+#define MEMTOLL_SLOW_PATH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bpf/wire/functions.h"
+
+#define SLOW_SITES_MAX 8
+
+/* The file's code, its own addresses, and what is exported. */
+struct slow_library {
+	const uint8_t *bytes;
+	size_t len;
+	uint64_t address;	       /* of the first byte */
+	uint64_t data_start, data_end; /* writable data, where the main arena is */
+	uint64_t functions[FN_COUNT];  /* by enum memtoll_fn; 0: not exported */
+	uint64_t munmap;
+	/* Extent of the function at an address; false: there is none. */
+	bool (*extent)(uint64_t address, uint64_t *start, uint64_t *end, void *argument);
+	void *argument;
+};
+
+/* What the register has at a place. */
+enum slow_value {
+	SLOW_SIZE,   /* the bytes asked for */
+	SLOW_PADDED, /* more than that: with a header, or an alignment */
+	SLOW_CHUNK,  /* the block's address less 16 */
+	SLOW_BLOCK,  /* that address */
+};
+
+struct slow_site {
+	uint64_t address;
+	uint32_t depth; /* bytes that the stack pointer is below its value at the entry */
+	int8_t number;	/* of the register, in the numbering of instructions */
+	enum slow_value value;
+	bool again;  /* a second try, behind another of the sites: the same call a second time */
+	bool mapped; /* blocks that have a mapping of their own */
+	char instruction[16]; /* "call", "jnb" */
+};
+
+struct slow_path {
+	bool found;
+	bool bypassed; /* a block is returned, or taken back, by a way that meets no site */
+	size_t site_count;
+	struct slow_site sites[SLOW_SITES_MAX];
+	char refusal[112];
+};
+
+struct slow_paths {
+	uint64_t routine; /* allocates; 0: not found */
+	uint64_t release; /* takes back */
+	uint64_t arena;	  /* the main one */
+	struct slow_path functions[FN_COUNT];
+};
+
+void slow_paths_find(const struct slow_library *library, struct slow_paths *paths);
+
+struct image;
+
+/* The same for a file that defines malloc. Its code is read as it is now. */
+void slow_paths_read(const struct image *image, struct slow_paths *paths);
+/* Whether a symbol is the function of that number; valloc, counted as malloc, is not. */
+bool slow_path_is_of(enum memtoll_fn fn, const char *symbol);
+
+const char *slow_value_name(enum slow_value value);
+
+#endif /* MEMTOLL_SLOW_PATH_H */
