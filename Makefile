@@ -213,7 +213,8 @@ $(O)/bpf/check_pagetable.linked.o: $(O)/bpf/checks/check_pagetable.bpf.o
 	$(call say,LINK,$@)
 	$(Q)$(BPFTOOL) gen object $@ $^
 
-$(O)/bpf/check_arguments.linked.o: $(O)/bpf/checks/check_arguments.bpf.o
+$(O)/bpf/check_arguments.linked.o: $(O)/bpf/checks/check_arguments.bpf.o \
+		$(O)/bpf/checks/check_slow_path.bpf.o
 	$(call say,LINK,$@)
 	$(Q)$(BPFTOOL) gen object $@ $^
 

@@ -197,6 +197,16 @@ struct memtoll_value_sum {
 	__u64 differed;
 };
 
+/*
+ * Calls of a function by its entry, and those of them that went the slow way: with what was asked
+ * for, or the block that was passed, in the register, or not.
+ */
+struct memtoll_slow_sum {
+	__u64 entered;
+	__u64 agreed;
+	__u64 differed;
+};
+
 /* Pages that are thrown out: of files that the target has brought in, or of its own, to swap. */
 enum memtoll_drop_what { DROP_FILE = 0, DROP_SWAP = 1 };
 

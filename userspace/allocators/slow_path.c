@@ -308,6 +308,18 @@ static void find_routine(struct slow_search *search, struct slow_path *path)
 	}
 }
 
+static void mark_inside(const struct slow_library *library, enum memtoll_fn fn,
+			struct slow_path *path)
+{
+	uint64_t start, end;
+
+	if (!library->extent(library->functions[fn], &start, &end, library->argument))
+		return;
+	for (size_t i = 0; i < path->site_count; i++)
+		path->sites[i].inside =
+			path->sites[i].address >= start && path->sites[i].address < end;
+}
+
 void slow_paths_find(const struct slow_library *library, struct slow_paths *paths)
 {
 	static const enum memtoll_fn allocating[] = { FN_CALLOC,	FN_MALLOC,
@@ -342,6 +354,8 @@ void slow_paths_find(const struct slow_library *library, struct slow_paths *path
 	for (size_t fn = 0; fn < FN_COUNT; fn++) {
 		struct slow_path *path = &paths->functions[fn];
 
+		if (path->found)
+			mark_inside(library, fn, path);
 		if (path->found || *path->refusal || !library->functions[fn])
 			continue;
 		slow_refuse(path, "%s",

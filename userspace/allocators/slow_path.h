@@ -35,13 +35,14 @@ struct slow_library {
 /* What the register has at a place. */
 enum slow_value {
 	SLOW_SIZE,   /* the bytes asked for */
-	SLOW_PADDED, /* more than that: with a header, or an alignment */
+	SLOW_PADDED, /* the same in whole chunks, or with room for an alignment */
 	SLOW_CHUNK,  /* the block's address less 16 */
 	SLOW_BLOCK,  /* that address */
 };
 
 struct slow_site {
 	uint64_t address;
+	bool inside;	/* the function itself, not one that it calls or jumps to */
 	uint32_t depth; /* bytes that the stack pointer is below its value at the entry */
 	int8_t number;	/* of the register, in the numbering of instructions */
 	enum slow_value value;
@@ -52,7 +53,8 @@ struct slow_site {
 
 struct slow_path {
 	bool found;
-	bool bypassed; /* a block is returned, or taken back, by a way that meets no site */
+	/* Some way that meets no site returns a block or takes one back; false: none is known. */
+	bool bypassed;
 	size_t site_count;
 	struct slow_site sites[SLOW_SITES_MAX];
 	char refusal[112];
@@ -62,6 +64,7 @@ struct slow_paths {
 	uint64_t routine; /* allocates; 0: not found */
 	uint64_t release; /* takes back */
 	uint64_t arena;	  /* the main one */
+	uint64_t shift;	  /* from an address to an offset in the file; of slow_paths_read() */
 	struct slow_path functions[FN_COUNT];
 };
 

@@ -56,7 +56,7 @@ static bool find_functions(const struct image *image, struct slow_library *libra
 }
 
 /* The segment with malloc's code, and the writable one. */
-static uint8_t *read_code(const struct image *image, struct slow_library *library)
+static uint8_t *read_code(const struct image *image, struct slow_library *library, uint64_t *shift)
 {
 	uint64_t address = library->functions[FN_MALLOC];
 	const GElf_Phdr *code = NULL;
@@ -83,6 +83,7 @@ static uint8_t *read_code(const struct image *image, struct slow_library *librar
 	library->bytes = bytes;
 	library->len = got < 0 ? 0 : (size_t)got;
 	library->address = code->p_vaddr;
+	*shift = code->p_offset - code->p_vaddr;
 	return bytes;
 }
 
@@ -90,8 +91,10 @@ void slow_paths_read(const struct image *image, struct slow_paths *paths)
 {
 	struct slow_library library = { .extent = find_extent, .argument = (void *)image };
 	g_autofree uint8_t *bytes = NULL;
+	uint64_t shift = 0;
 
 	if (find_functions(image, &library))
-		bytes = read_code(image, &library);
+		bytes = read_code(image, &library, &shift);
 	slow_paths_find(&library, paths);
+	paths->shift = shift;
 }

@@ -22,6 +22,7 @@
 #include "doctor/ci.h"
 #include "doctor/doctor_load.h"
 #include "doctor/features.h"
+#include "doctor/slow_report.h"
 #include "events/names.h"
 #include "host/privileges.h"
 #include "host/proc.h"
@@ -51,10 +52,12 @@ struct findings {
 	struct allocator_module *modules;
 	size_t module_count;
 	struct module_check *checks; /* of each module; NULL: not checked */
+	struct slow_finding *slow;   /* of each module */
 	struct code_range memory[16];
 	ssize_t memory_count;
 	struct probe_load loads[DOCTOR_LOADS_MAX];
 	ssize_t load_count; /* -1: not measured */
+	struct probe_prices prices;
 	bool works;
 };
 
@@ -108,9 +111,12 @@ static int find_allocators(pid_t pid, struct findings *findings)
 			strerror(-err));
 		return STATUS_FAILED;
 	}
+	findings->slow = g_new0(struct slow_finding, findings->module_count);
 	/* Now: after the measurement it may not be asked any more. */
-	for (size_t i = 0; i < findings->module_count; i++)
+	for (size_t i = 0; i < findings->module_count; i++) {
 		findings->modules[i].linkage = allocator_linkage(pid, &findings->modules[i]);
+		slow_finding_read(pid, &findings->maps, &findings->modules[i], &findings->slow[i]);
+	}
 	findings->memory_count =
 		memory_code(pid, &findings->maps, findings->memory, G_N_ELEMENTS(findings->memory));
 	return STATUS_DONE;
@@ -171,16 +177,22 @@ static void print_point(const struct probe_point *point, const struct argument_c
 		puts("  not called while it was watched");
 }
 
-static void print_module(const struct allocator_module *module, const struct module_check *checked)
+static void print_module(const struct findings *findings, size_t index)
 {
+	const struct allocator_module *module = &findings->modules[index];
+	const struct module_check *checked = findings->checks ? &findings->checks[index] : NULL;
+	const struct slow_finding *slow = &findings->slow[index];
 	size_t i;
 
 	printf("  %s: %s %s (%s)\n", module->path, allocator_kind_name(module->kind),
 	       *module->version ? module->version : "of unknown version",
 	       allocator_linkage_name(module->linkage));
-	for (i = 0; i < module->point_count; i++)
+	for (i = 0; i < module->point_count; i++) {
 		print_point(&module->points[i],
 			    checked && checked->done ? &checked->points[i] : NULL);
+		slow_print(slow, &module->points[i], slow->checked ? &slow->checks[i] : NULL,
+			   &findings->prices);
+	}
 	if (module->forwarded)
 		printf("    %zu operators only jump on to these and are seen there\n",
 		       module->forwarded);
@@ -202,6 +214,12 @@ static void check_values(pid_t pid, struct findings *findings)
 					  findings->checks[i].points);
 
 		findings->checks[i].done = !err;
+		if (!err && findings->slow[i].read) {
+			err = slow_check(pid, mechanism, &findings->modules[i],
+					 &findings->slow[i].paths, SLOW_CHECK_MS, SLOW_CHECK_CALLS,
+					 findings->slow[i].checks);
+			findings->slow[i].checked = !err;
+		}
 		if (err)
 			message("cannot watch %s in process %d: %s", findings->modules[i].path, pid,
 				strerror(-err));
@@ -288,7 +306,7 @@ static void print_text(const struct doctor_options *options, const struct findin
 	print_privileges();
 	printf("\nAllocators of process %d, and where their functions are probed:\n", options->pid);
 	for (i = 0; i < findings->module_count; i++)
-		print_module(&findings->modules[i], findings->checks ? &findings->checks[i] : NULL);
+		print_module(findings, i);
 	if (!findings->module_count)
 		puts("  none found: only faults and mappings can be traced");
 	printf("  memset, memcpy: %zd address ranges known\n", MAX(findings->memory_count, 0));
@@ -453,6 +471,16 @@ static int fill_loads(sqlite3 *database, const struct findings *findings)
 	return rc;
 }
 
+static int fill_slow(sqlite3 *database, const struct findings *findings)
+{
+	int rc = slow_tables(database);
+
+	for (size_t i = 0; rc == SQLITE_OK && i < findings->module_count; i++)
+		rc = slow_fill(database, &findings->slow[i], &findings->modules[i],
+			       &findings->prices);
+	return rc;
+}
+
 static int print_json(const struct doctor_options *options, const struct findings *findings)
 {
 	static const char query[] =
@@ -471,7 +499,7 @@ static int print_json(const struct doctor_options *options, const struct finding
 		"   'version', version, 'function', function, 'symbol', symbol, 'offset', offset,"
 		"   'instruction', instruction, 'timed', json(iif(timed, 'true', 'false')),"
 		"   'refusal', refusal, 'registers', registers, 'entered', entered, 'agreed', agreed,"
-		"   'differed', differed)) FROM point),"
+		"   'differed', differed, 'slow', json(" SLOW_JSON "))) FROM point),"
 		" 'load', iif(?5, (SELECT json_group_array(json_object('probes', probes,"
 		"   'hits_per_s', ROUND(hits_per_s, 1), 'hit_ns', ROUND(hit_ns, 1),"
 		"   'cost_pct', ROUND(cost_pct, 3))) FROM load), NULL))";
@@ -485,6 +513,7 @@ static int print_json(const struct doctor_options *options, const struct finding
 	    fill_tables(database, findings) == SQLITE_OK &&
 	    fill_allocators(database, findings) == SQLITE_OK &&
 	    fill_loads(database, findings) == SQLITE_OK && fill_privileges(database) == SQLITE_OK &&
+	    fill_slow(database, findings) == SQLITE_OK &&
 	    sqlite3_prepare_v2(database, query, -1, &statement, NULL) == SQLITE_OK) {
 		sqlite3_bind_int(statement, 1, findings->works);
 		sqlite3_bind_text(statement, 2, memtoll_version, -1, SQLITE_STATIC);
@@ -544,8 +573,8 @@ int cli_doctor(int argc, char **argv)
 	if (options.pid != getpid() && findings.works)
 		check_values(options.pid, &findings);
 	if (options.pid != getpid() && findings.works)
-		findings.load_count =
-			probe_loads_measure(options.pid, findings.loads, DOCTOR_LOADS_MAX);
+		findings.load_count = probe_loads_measure(options.pid, findings.loads,
+							  DOCTOR_LOADS_MAX, &findings.prices);
 	if (options.json)
 		status = print_json(&options, &findings);
 	else
@@ -558,6 +587,7 @@ int cli_doctor(int argc, char **argv)
 		status = STATUS_FAILED;
 out:
 	g_free(findings.checks);
+	g_free(findings.slow);
 	allocator_modules_free(findings.modules, findings.module_count);
 	maps_free(&findings.maps);
 	return status;

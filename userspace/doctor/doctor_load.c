@@ -3,16 +3,37 @@
 
 #include <sqlite3.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/message.h"
+#include "events/names.h"
 #include "session/session.h"
 
 /* One look at the clock and the answer: with attaching and detaching it is some three seconds. */
 #define MOMENT_NS 800000000ULL
 #define MOMENT_LIMIT 0.01
 
+static void read_prices(sqlite3 *database, struct probe_prices *prices)
+{
+	sqlite3_stmt *row = NULL;
+
+	if (sqlite3_prepare_v2(database, "SELECT probe, hit_ns FROM probe_cost", -1, &row, NULL))
+		return;
+	while (sqlite3_step(row) == SQLITE_ROW) {
+		const char *probe = (const char *)sqlite3_column_text(row, 0);
+
+		for (unsigned int fn = 1; fn < FN_COUNT; fn++)
+			if (probe && !strcmp(probe, fn_name(fn)))
+				prices->ns[fn] = sqlite3_column_double(row, 1);
+	}
+	sqlite3_finalize(row);
+	/* free returns nothing. */
+	prices->once_ns = prices->ns[FN_FREE];
+}
+
 /* By a recording in memory with a small budget: the same probes, prices and estimates. */
-ssize_t probe_loads_measure(pid_t pid, struct probe_load *loads, size_t capacity)
+ssize_t probe_loads_measure(pid_t pid, struct probe_load *loads, size_t capacity,
+			    struct probe_prices *prices)
 {
 	const struct session_config config = {
 		.pids = &pid,
@@ -55,6 +76,7 @@ ssize_t probe_loads_measure(pid_t pid, struct probe_load *loads, size_t capacity
 		load->cost_pct = sqlite3_column_double(row, 3);
 	}
 	sqlite3_finalize(row);
+	read_prices(session_database(session), prices);
 out:
 	session_free(session);
 	return count;

@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "bpf/wire/functions.h"
+
 #define DOCTOR_LOADS_MAX 8
 
 struct probe_load {
@@ -16,7 +18,14 @@ struct probe_load {
 	double cost_pct; /* of the CPU time, if always watched */
 };
 
+/* Of a hit, by the calibration and what was seen; 0: not known. */
+struct probe_prices {
+	double ns[FN_COUNT]; /* of a call, by enum memtoll_fn */
+	double once_ns;	     /* where no return is waited for */
+};
+
 /* Takes two seconds. Rows written, 0 for a process that does nothing, or -1 after a message. */
-ssize_t probe_loads_measure(pid_t pid, struct probe_load *loads, size_t capacity);
+ssize_t probe_loads_measure(pid_t pid, struct probe_load *loads, size_t capacity,
+			    struct probe_prices *prices);
 
 #endif /* MEMTOLL_DOCTOR_LOAD_H */

@@ -76,19 +76,23 @@ class Library(NamedTuple):
     callers: Path
 
 
-@pytest.fixture(scope="module", params=list(libraries.SUITES[libraries.distribution()].items()), ids=lambda x: x[1])
-def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Library:
+def build_with_library(suite: str, callers: Path) -> Path:
     """The program that calls every function, with the C library of a release of the distribution."""
-    suite, version = request.param
-    callers = tmp_path_factory.mktemp("callers") / "callers"
-    if suite == libraries.own_suite():
-        return Library(version, build_callers(callers, "-nostartfiles"))
     root = libraries.package(suite, "libc6")
     # Until 2.33 libc.so.6 was a link to a file with the version in its name.
     directory = next(path for path in root.rglob("libc.so.6") if path.is_file()).parent
     (loader,) = directory.glob("ld-linux-x86-64.so.2")
     linker = [f"-Wl,--dynamic-linker={loader}", f"-Wl,-rpath,{directory}"]
-    return Library(version, build_callers(callers, "-nostartfiles", *linker))
+    return build_callers(callers, "-nostartfiles", *linker)
+
+
+@pytest.fixture(scope="module", params=list(libraries.SUITES[libraries.distribution()].items()), ids=lambda x: x[1])
+def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Library:
+    suite, version = request.param
+    callers = tmp_path_factory.mktemp("callers") / "callers"
+    if suite == libraries.own_suite():
+        return Library(version, build_callers(callers, "-nostartfiles"))
+    return Library(version, build_with_library(suite, callers))
 
 
 def doctor(pid: int) -> dict[str, Any]:
@@ -179,6 +183,104 @@ def test_places_of_musl(linking: str, tmp_path: Path) -> None:
     assert {"malloc", "calloc", "realloc", "free", "posix_memalign", "aligned_alloc"} <= set(probes)
     for probe in probes.values():
         check_probe(probe, dynamic=not linking)
+
+
+class Debugged(NamedTuple):
+    """A C library whose debug package has the names of its local functions, and the program that runs with it."""
+
+    suite: str
+    callers: Path
+    names: dict[int, str]
+    sizes: dict[int, int]
+
+    def function_at(self, address: int) -> str:
+        """The one that has an address in it, whatever suffix the compiler gave it."""
+        start = max((at for at in self.sizes if at <= address), default=0)
+        assert start and address < start + self.sizes[start], hex(address)
+        return self.names[start].split(".")[0]
+
+
+# The newest, too: what comes next is not what these rules were made from.
+DEBUGGED = [*libraries.SUITES["debian"], "sid"] if libraries.distribution() == "debian" else []
+
+
+@pytest.fixture(scope="module", params=DEBUGGED)
+def debugged(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Debugged:
+    suite = request.param
+    callers = build_with_library(suite, tmp_path_factory.mktemp("debugged") / "callers")
+    library = next(path for path in libraries.package(suite, "libc6").rglob("libc.so.6") if path.is_file())
+    notes = subprocess.run([tool("readelf"), "-n", library], capture_output=True, text=True, timeout=60, check=True)
+    found = re.search(r"Build ID: (\w+)", notes.stdout)
+    assert found
+    debug = libraries.package(suite, "libc6-dbg") / "usr/lib/debug/.build-id" / found[1][:2] / f"{found[1][2:]}.debug"
+    listed = subprocess.run([tool("nm"), "-S", debug], capture_output=True, text=True, timeout=60, check=True).stdout
+    functions = [
+        (int(at, 16), int(size, 16), name)
+        for at, size, name in re.findall(r"^(\w{16}) (\w{16}) [TtWi] (\S+)$", listed, re.M)
+    ]
+    return Debugged(suite, callers, {at: name for at, _, name in functions}, {at: size for at, size, _ in functions})
+
+
+ALLOCATING = ("malloc", "calloc", "realloc", "posix_memalign", "aligned_alloc", "memalign")
+
+
+def target(module: str, address: int) -> tuple[str, int]:
+    """Mnemonic and target of the instruction at an address, as objdump has them."""
+    text = subprocess.run(
+        [tool("objdump"), "-d", f"--start-address={address}", f"--stop-address={address + 6}", module],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    ).stdout
+    found = re.search(rf"^ *{address:x}:\t[0-9a-f ]+\t(\w+) +([0-9a-f]+)\b", text, re.M)
+    assert found, text
+    return found[1], int(found[2], 16)
+
+
+def test_way_past_the_cache(debugged: Debugged) -> None:
+    """Every place is a call of the routine by its name, and sees what was asked for."""
+    with Program(debugged.callers, "serve") as program:
+        found = doctor(program.pid)
+    slow = {probe["symbol"]: probe["slow"] for probe in found["probes"] if probe["slow"]}
+    (module,) = {probe["module"] for probe in found["probes"]}
+    assert set(ALLOCATING) & {probe["symbol"] for probe in found["probes"]} <= set(slow)
+    for name, way in slow.items():
+        # A library that is not yet released may be refused, but nothing else may be taken for it.
+        if debugged.suite != "sid":
+            assert way["found"], (name, way)
+        for place in way["places"]:
+            mnemonic, to = target(module, place["address"])
+            if name != "free":
+                assert (mnemonic, debugged.function_at(to)) == ("call", "_int_malloc"), (name, place)
+            elif place["mapped"]:
+                assert debugged.function_at(to) == "munmap_chunk", place
+            elif mnemonic in ("call", "jmp"):
+                assert debugged.function_at(to) == "_int_free_chunk", place
+            else:
+                assert debugged.function_at(place["address"]) == "_int_free", place
+        assert bool(way["places"]) == way["found"] == (way["refusal"] is None), way
+        if way["found"]:
+            assert way["differed"] == 0, (name, way)
+            assert way["agreed"] <= way["entered"] > 0, (name, way)
+            # Of small blocks, which the caches of threads have of these since 2.41.
+            assert way["agreed"] or name in ("posix_memalign", "aligned_alloc", "memalign"), (name, way)
+            # The fast path is there, and calls that went it met no place.
+            if name in ("malloc", "free"):
+                assert way["bypassed"] and way["agreed"] < way["entered"], (name, way)
+            assert way["slow_per_s"] <= way["entered_per_s"] and way["entry_hit_ns"] > 0, (name, way)
+
+
+def test_no_way_past_another_allocator(tmp_path: Path) -> None:
+    """Only glibc's is looked for: a preloaded allocator has none, the C library behind it still has its own."""
+    callers = build_callers(tmp_path / "callers", "-DWITH_MAIN")
+    with Program(callers, "serve", env={"LD_PRELOAD": str(libraries.preloadable("jemalloc"))}) as program:
+        found = doctor(program.pid)
+        said = memtoll("doctor", "-p", str(program.pid)).stdout
+    assert {probe["slow"] is None for probe in found["probes"] if probe["kind"] == "jemalloc"} == {True}
+    (own,) = [probe["slow"] for probe in found["probes"] if probe["kind"] == "glibc" and probe["symbol"] == "malloc"]
+    assert own["found"] and not own["agreed"], own
+    assert "past the cache: call at +" in said and "Not called while it was watched" in said
 
 
 ROUNDS, SMALL, SMALL_CALLS = 23, 211, 1009

@@ -49,7 +49,7 @@ static void drop(void *block)
 
 static void call_each(size_t n)
 {
-	void *block;
+	void *block, *behind;
 
 	drop(malloc(37 + n));
 	drop(calloc(3 + n % 5, 41));
@@ -62,6 +62,13 @@ static void call_each(size_t n)
 	drop(aligned_alloc(64, 128 + 64 * (n % 7)));
 	drop(memalign(128, 401 + n));
 	drop(valloc(509 + n));
+	/* Of these the caches of threads have none. */
+	drop(malloc(10007 + n));
+	drop(calloc(3, 10007 + n));
+	block = malloc(10007 + n);
+	behind = malloc(10007);
+	drop(realloc(block, 30011 + n));
+	free(behind);
 	free(NULL);
 }
 
