@@ -55,8 +55,8 @@ static bool find_functions(const struct image *image, struct slow_library *libra
 	return true;
 }
 
-/* The segment with malloc's code, and the writable one. */
-static uint8_t *read_code(const struct image *image, struct slow_library *library, uint64_t *shift)
+/* The segment with malloc's code, to be freed, and where the writable one is. */
+static void read_code(const struct image *image, struct slow_library *library, uint64_t *shift)
 {
 	uint64_t address = library->functions[FN_MALLOC];
 	const GElf_Phdr *code = NULL;
@@ -77,24 +77,23 @@ static uint8_t *read_code(const struct image *image, struct slow_library *librar
 		}
 	}
 	if (!code || code->p_filesz > CODE_MAX || code->p_offset > INT64_MAX - CODE_MAX)
-		return NULL;
+		return;
 	bytes = g_malloc(code->p_filesz);
 	got = pread(image->fd, bytes, code->p_filesz, (off_t)code->p_offset);
 	library->bytes = bytes;
 	library->len = got < 0 ? 0 : (size_t)got;
 	library->address = code->p_vaddr;
 	*shift = code->p_offset - code->p_vaddr;
-	return bytes;
 }
 
 void slow_paths_read(const struct image *image, struct slow_paths *paths)
 {
 	struct slow_library library = { .extent = find_extent, .argument = (void *)image };
-	g_autofree uint8_t *bytes = NULL;
 	uint64_t shift = 0;
 
 	if (find_functions(image, &library))
-		bytes = read_code(image, &library, &shift);
+		read_code(image, &library, &shift);
 	slow_paths_find(&library, paths);
 	paths->shift = shift;
+	g_free((void *)library.bytes);
 }

@@ -332,7 +332,7 @@ static void test_own_library(void **state)
 						      FN_REALLOC,	FN_POSIX_MEMALIGN,
 						      FN_ALIGNED_ALLOC, FN_MEMALIGN };
 	struct slow_paths paths;
-	struct image image;
+	struct image image = {};
 	struct maps maps;
 	bool found = false;
 

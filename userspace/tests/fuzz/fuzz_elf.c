@@ -13,7 +13,9 @@
 #include <unistd.h>
 
 #include "allocators/modules.h"
+#include "allocators/slow_path.h"
 #include "elf_regions.h"
+#include "symbols/image.h"
 #include "symbols/object.h"
 #include "unwind/unwind_table.h"
 
@@ -48,6 +50,8 @@ static void find_allocator(const char *path, int fd, size_t size)
 {
 	struct allocator_module *modules = NULL;
 	struct code_range ranges[16];
+	struct slow_paths paths;
+	struct image image;
 	struct stat status;
 	struct mapping mapping = { .read = true, .exec = true };
 	struct maps maps = { .entries = &mapping, .count = 1 };
@@ -65,6 +69,9 @@ static void find_allocator(const char *path, int fd, size_t size)
 	if (!allocator_modules_find(getpid(), &maps, &modules, &count))
 		allocator_modules_free(modules, count);
 	memory_code(getpid(), &maps, ranges, 16);
+	if (!image_open(getpid(), &mapping, &image))
+		slow_paths_read(&image, &paths);
+	image_close(&image);
 	munmap(code, size);
 }
 
