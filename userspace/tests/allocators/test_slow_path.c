@@ -88,6 +88,21 @@ FUNCTION(complaining_malloc, "push %rbx\n mov %rdi, %rbx\n 1: mov %rbx, %rsi\n"
 			     "test $1, %al\n jne 2f\n pop %rbx\n ret\n"
 			     "2: mov $1, %edi\n call complain_or_not\n jmp 1b");
 
+/* With frame pointers, the size in the frame. */
+FUNCTION(framed_malloc,
+	 "endbr64\n push %rbp\n mov %rsp, %rbp\n sub $32, %rsp\n mov %rdi, -24(%rbp)\n"
+	 "call find_arena\n test %rax, %rax\n jne 1f\n"
+	 "lea mimic_arena(%rip), %rdi\n mov -24(%rbp), %rsi\n call routine\n leave\n ret\n"
+	 "1: mov -24(%rbp), %rsi\n mov %rax, %rdi\n call routine\n leave\n ret");
+/* Its rare part is elsewhere, as -freorder-blocks-and-partition puts it, and comes back. */
+FUNCTION(parted_malloc,
+	 "push %rbx\n mov %rdi, %rbx\n cmpb $0, mimic_lock(%rip)\n jne parted_malloc_cold\n"
+	 ".globl parted_malloc_back\n parted_malloc_back: mov %rbx, %rsi\n"
+	 "lea mimic_arena(%rip), %rdi\n call routine\n pop %rbx\n ret");
+FUNCTION(parted_malloc_cold,
+	 "mov %rbx, %rsi\n call find_arena\n mov %rax, %rdi\n mov %rbx, %rsi\n"
+	 "test %rax, %rax\n je parted_malloc_back\n call routine\n pop %rbx\n ret");
+
 /* What only looks like it. */
 FUNCTION(two_malloc,
 	 "push %rbx\n mov %rdi, %rbx\n" ARENA_SIZE(
@@ -239,6 +254,12 @@ static void test_other_forms(void **state)
 	find(spilling_malloc, plain_calloc, plain_free, &paths);
 	check_sites(&paths.functions[FN_MALLOC], 1, SLOW_SIZE, 24);
 	assert_false(paths.functions[FN_MALLOC].bypassed);
+	find(framed_malloc, plain_calloc, plain_free, &paths);
+	check_sites(&paths.functions[FN_MALLOC], 2, SLOW_SIZE, 40);
+	find(parted_malloc, plain_calloc, plain_free, &paths);
+	check_sites(&paths.functions[FN_MALLOC], 2, SLOW_SIZE, 8);
+	assert_true(paths.functions[FN_MALLOC].sites[0].inside !=
+		    paths.functions[FN_MALLOC].sites[1].inside);
 	find(complaining_malloc, plain_calloc, plain_free, &paths);
 	check_sites(&paths.functions[FN_MALLOC], 1, SLOW_SIZE, 8);
 }
