@@ -22,6 +22,7 @@ struct descent {
 	uint64_t cut;
 	unsigned int followed;
 	bool by_jumps; /* so far: what is returned is what the exported function returns */
+	bool passed;   /* the routine has been called on the way */
 	bool bypassed; /* a block was returned that was read from memory */
 	bool ambiguous;
 };
@@ -164,9 +165,12 @@ static void add_site(struct descent *descent, const struct flow_state *state,
 		descent->ambiguous = true;
 		return;
 	}
-	for (size_t i = 0; i < path->site_count; i++)
-		if (path->sites[i].address == site.address)
-			return;
+	for (size_t i = 0; i < path->site_count; i++) {
+		if (path->sites[i].address != site.address)
+			continue;
+		path->sites[i].again &= again;
+		return;
+	}
 	if (path->site_count == SLOW_SITES_MAX) {
 		descent->ambiguous = true;
 		return;
@@ -177,13 +181,39 @@ static void add_site(struct descent *descent, const struct flow_state *state,
 	path->sites[path->site_count++] = site;
 }
 
-static bool hands_on_size(const struct flow_state *state)
+/* A call's arguments; what is a part of the function itself has all registers and the frame. */
+static bool hands_on_size(const struct flow_state *state, bool is_call)
 {
-	return is_size(&state->registers[FLOW_RDI]) || is_size(&state->registers[FLOW_RSI]) ||
-	       is_size(&state->registers[FLOW_RDX]) || is_size(&state->registers[FLOW_RCX]);
+	bool found = is_size(&state->registers[FLOW_RDI]) || is_size(&state->registers[FLOW_RSI]) ||
+		     is_size(&state->registers[FLOW_RDX]) || is_size(&state->registers[FLOW_RCX]);
+
+	for (size_t i = 0; i < FLOW_REGISTERS && !is_call; i++)
+		found |= is_size(&state->registers[i]);
+	for (size_t i = 0; i < FLOW_SLOTS && !is_call; i++)
+		found |= is_size(&state->slots[i]);
+	return found;
 }
 
-static void descend(struct descent *descent, uint64_t address, const struct flow_state *state,
+/* Is there a call of the routine that no followed way leads to? */
+static bool has_unreached(const struct flow *flow, uint64_t routine)
+{
+	const struct flow_code *code = flow->code;
+	struct instruction one;
+	uint64_t target;
+	size_t at = 0;
+	bool is_call;
+
+	while (at < flow->end - flow->start &&
+	       code_decode(&code->code, flow->start + at - code->address, &one)) {
+		if (!flow->states[at] && flow_leaves(flow, &one, &target, &is_call) &&
+		    target == routine)
+			return true;
+		at += one.insn.length;
+	}
+	return false;
+}
+
+static bool descend(struct descent *descent, uint64_t address, const struct flow_state *state,
 		    unsigned int level);
 
 static void look_at(const struct visit *visit, size_t offset)
@@ -200,47 +230,60 @@ static void look_at(const struct visit *visit, size_t offset)
 	if (!flow_at(&visit->all, offset, &one))
 		return;
 	/* By a way that meets no call of the routine. */
-	if (first && descent->by_jumps && one.insn.meta.category == ZYDIS_CATEGORY_RET)
+	if (first && descent->by_jumps && !descent->passed &&
+	    one.insn.meta.category == ZYDIS_CATEGORY_RET)
 		descent->bypassed |=
 			(first->registers[FLOW_RAX].may & (FLOW_LOADED | FLOW_BLOCK)) != 0;
 	if (!flow_leaves(&visit->all, &one, &target, &is_call))
 		return;
+	if (first)
+		state = first;
 	if (descent->path && target == search->paths->routine) {
-		add_site(descent, first ? first : state, &one, !first);
+		add_site(descent, state, &one, !first || descent->passed);
 		return;
 	}
 	if (!descent->path && (state->registers[FLOW_RDI].may & FLOW_DATA) &&
 	    (state->registers[FLOW_RSI].may & FLOW_SIZE))
 		consider(visit, target);
-	if (slow_is_exported(search, target) || visit->level + 1 >= LEVELS || !hands_on_size(state))
+	descent->by_jumps &= !is_call;
+	if (slow_is_exported(search, target) || !hands_on_size(state, !descent->by_jumps))
 		return;
 	/* The routine is called by what malloc is or ends in; its helpers are given sizes, too. */
 	if (!descent->path && is_call)
 		return;
 	slow_enter(state, is_call, &next);
-	descent->by_jumps &= !is_call;
-	descend(descent, target, &next, visit->level + 1);
+	descent->passed |= !first;
+	if (!descend(descent, target, &next, visit->level + 1))
+		descent->ambiguous |= descent->path && descent->by_jumps && !descent->passed;
 }
 
-static void descend(struct descent *descent, uint64_t address, const struct flow_state *state,
+/* False: it cannot be followed. */
+static bool descend(struct descent *descent, uint64_t address, const struct flow_state *state,
 		    unsigned int level)
 {
 	struct flow_code *code = &descent->search->code;
+	uint64_t routine = descent->search->paths->routine;
 	struct visit visit = { descent, state, .address = address, .level = level };
-	bool by_jumps = descent->by_jumps;
+	bool by_jumps = descent->by_jumps, passed = descent->passed;
 
-	if (descent->followed++ >= FUNCTIONS_FOLLOWED ||
+	if (level >= LEVELS || descent->followed++ >= FUNCTIONS_FOLLOWED ||
 	    !flow_run(code, address, state, 0, &visit.all))
-		return;
-	if (flow_run(code, address, state, descent->search->paths->routine, &visit.first)) {
-		for (size_t offset = 0; offset < visit.all.end - visit.all.start; offset++) {
-			descent->by_jumps = by_jumps;
-			look_at(&visit, offset);
-		}
-		flow_free(&visit.first);
+		return false;
+	if (!flow_run(code, address, state, routine, &visit.first)) {
+		flow_free(&visit.all);
+		return false;
 	}
+	for (size_t offset = 0; offset < visit.all.end - visit.all.start; offset++) {
+		descent->by_jumps = by_jumps;
+		descent->passed = passed;
+		look_at(&visit, offset);
+	}
+	descent->ambiguous |= descent->path && has_unreached(&visit.all, routine);
 	descent->by_jumps = by_jumps;
+	descent->passed = passed;
+	flow_free(&visit.first);
 	flow_free(&visit.all);
+	return true;
 }
 
 /* The arguments of an exported function, at its entry. */

@@ -95,10 +95,10 @@ FUNCTION(framed_malloc,
 	 "lea mimic_arena(%rip), %rdi\n mov -24(%rbp), %rsi\n call routine\n leave\n ret\n"
 	 "1: mov -24(%rbp), %rsi\n mov %rax, %rdi\n call routine\n leave\n ret");
 /* Its rare part is elsewhere, as -freorder-blocks-and-partition puts it, and comes back. */
-FUNCTION(parted_malloc,
-	 "push %rbx\n mov %rdi, %rbx\n cmpb $0, mimic_lock(%rip)\n jne parted_malloc_cold\n"
-	 ".globl parted_malloc_back\n parted_malloc_back: mov %rbx, %rsi\n"
-	 "lea mimic_arena(%rip), %rdi\n call routine\n pop %rbx\n ret");
+FUNCTION(parted_malloc, "push %rbx\n mov %rdi, %rbx\n xor %edi, %edi\n cmpb $0, mimic_lock(%rip)\n"
+			"jne parted_malloc_cold\n"
+			".globl parted_malloc_back\n parted_malloc_back: mov %rbx, %rsi\n"
+			"lea mimic_arena(%rip), %rdi\n call routine\n pop %rbx\n ret");
 FUNCTION(parted_malloc_cold,
 	 "mov %rbx, %rsi\n call find_arena\n mov %rax, %rdi\n mov %rbx, %rsi\n"
 	 "test %rax, %rax\n je parted_malloc_back\n call routine\n pop %rbx\n ret");
@@ -117,6 +117,10 @@ FUNCTION(leaking_malloc, "sub $24, %rsp\n mov %rdi, 8(%rsp)\n lea 8(%rsp), %rdi\
 			 "add $24, %rsp\n ret");
 FUNCTION(stepped_malloc, ARENA_SIZE("%rdi") ".byte 0xf2\n call routine\n ret");
 FUNCTION(endless_malloc, ARENA_SIZE("%rdi") "1: .byte 0x06\n call routine\n jmp 1b");
+FUNCTION(table_malloc,
+	 "push %rbx\n mov %rdi, %rbx\n cmpb $0, mimic_lock(%rip)\n jne 1f\n" ARENA_SIZE(
+		 "%rbx") "call routine\n pop %rbx\n ret\n 1: jmp *%rax\n"
+			 "mov %rbx, %rsi\n call routine\n pop %rbx\n ret");
 FUNCTION(other_calloc, "imul %rsi, %rdi\n" ARENA_SIZE("%rdi") "call other_routine\n ret");
 FUNCTION(other_arena_calloc, "imul %rsi, %rdi\n mov %rdi, %rsi\n lea mimic_lock(%rip), %rdi\n"
 			     "call routine\n ret");
@@ -308,6 +312,19 @@ static void test_single_stepped(void **state)
 	assert_true(paths.functions[FN_CALLOC].found);
 }
 
+/* A place that no way seems to lead to would be missed. */
+static void test_unreached(void **state)
+{
+	struct slow_paths paths;
+
+	(void)state;
+	find(table_malloc, plain_calloc, plain_free, &paths);
+	assert_int_equal(paths.routine, (uintptr_t)routine);
+	assert_false(paths.functions[FN_MALLOC].found);
+	assert_non_null(strstr(paths.functions[FN_MALLOC].refusal, "cannot be followed"));
+	assert_true(paths.functions[FN_CALLOC].found);
+}
+
 static void refuse_free(const uint8_t *free, const char *reason)
 {
 	struct slow_paths paths;
@@ -393,9 +410,10 @@ static void test_own_library(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_plain),	     cmocka_unit_test(test_other_forms),
-		cmocka_unit_test(test_only_alike),   cmocka_unit_test(test_single_stepped),
-		cmocka_unit_test(test_cache_behind), cmocka_unit_test(test_own_library),
+		cmocka_unit_test(test_plain),	    cmocka_unit_test(test_other_forms),
+		cmocka_unit_test(test_only_alike),  cmocka_unit_test(test_single_stepped),
+		cmocka_unit_test(test_unreached),   cmocka_unit_test(test_cache_behind),
+		cmocka_unit_test(test_own_library),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
