@@ -186,10 +186,11 @@ def test_watch(tmp_path: Path, public_dir: Path) -> None:
 def test_watch_goes_on_before_one_is_full(tmp_path: Path, public_dir: Path) -> None:
     """There is no file whose size tells; the next one begins before this one ends all the same."""
     secret, kept, prom = Secret(public_dir), tmp_path / "kept", tmp_path / "memtoll.prom"
-    # Each program that it starts has rows of its own.
+    # Each program that it starts has rows of its own, and the one of many places has many.
     shell = public_dir / f"mtsh{os.getpid()}"
     shutil.copy(tool("sh"), shell)
-    loop = spawn([shell, "-c", f"while {secret.path} {BLOCK} 3 >/dev/null; do sleep 0.02; done"])
+    many = f"{workload('sites')} 503 1 --size 262144"
+    loop = spawn([shell, "-c", f"while {secret.path} {BLOCK} 3 >/dev/null && {many} >/dev/null; do sleep 0.1; done"])
     words = ["-n", shell.name, "-o", str(kept), "-I", "1s", "--slice", "100ms", "--rotate", "1h", "--keep", "48M"]
     watch = spawn([MEMTOLL, "watch", "--redact", *words, "--metrics", prom])
     wait_until(lambda: list(kept.glob("watch-*")), "the first recording")
