@@ -25,7 +25,6 @@ from harness import (
     report,
     spawn,
     start_record,
-    tool,
     wait_attached,
     wait_until,
     workload,
@@ -180,25 +179,3 @@ def test_watch(tmp_path: Path, public_dir: Path) -> None:
         assert secret.told(path.read_bytes()) == set()
         assert query(path, "SELECT value FROM meta WHERE key IN ('redacted', 'complete')") == [("1",), ("1",)]
     assert not [word for word in ("calloc_loop.c", "inthisdirectory") if word in prom.read_text() + lines.read_text()]
-
-
-@pytest.mark.slow
-def test_watch_goes_on_before_one_is_full(tmp_path: Path, public_dir: Path) -> None:
-    """There is no file whose size tells; the next one begins before this one ends all the same."""
-    secret, kept, prom = Secret(public_dir), tmp_path / "kept", tmp_path / "memtoll.prom"
-    # Each program that it starts has rows of its own, and the one of many places has many.
-    shell = public_dir / f"mtsh{os.getpid()}"
-    shutil.copy(tool("sh"), shell)
-    many = f"{workload('sites')} 503 1 --size 262144"
-    loop = spawn([shell, "-c", f"while {secret.path} {BLOCK} 3 >/dev/null && {many} >/dev/null; do sleep 0.1; done"])
-    words = ["-n", shell.name, "-o", str(kept), "-I", "1s", "--slice", "100ms", "--rotate", "1h", "--keep", "48M"]
-    watch = spawn([MEMTOLL, "watch", "--redact", *words, "--metrics", prom])
-    wait_until(lambda: list(kept.glob("watch-*")), "the first recording")
-    watch.send_signal(signal.SIGTERM)
-    assert finish(watch).status == 0
-    end(loop)
-    first = min(kept.glob("watch-*"))
-    assert query(first, "SELECT value FROM meta WHERE key = 'end_reason'") == [("rotated",)]
-    assert first.stat().st_size < 6 * MIB
-    assert secret.told(first.read_bytes()) == set()
-    assert re.search(r"^memtoll_unwatched_seconds_total 0(\.0)?$", prom.read_text(), re.M)
