@@ -460,6 +460,15 @@ int recording_stack(struct recording *recording, uint64_t stack_id, pid_t pid, c
 		    bool complete, const char *stopped);
 int recording_stack_frame(struct recording *recording, uint64_t stack_id, unsigned int depth,
 			  uint64_t address, const struct frame *frame, bool inlined);
+/*
+ * Frames of a process's stacks that have no name and are in no file get what name() writes; false:
+ * it has none either. is_return_address: as symbolizer_user() has it.
+ */
+struct jit_namer {
+	void *context;
+	bool (*name)(void *context, uint64_t address, bool is_return_address, struct frame *frame);
+};
+int recording_name_jit(struct recording *recording, pid_t pid, const struct jit_namer *namer);
 bool recording_has_stack(struct recording *recording, uint64_t stack_id);
 /* No more calls for it are expected; should one come, what is stored stays. */
 void recording_forget_stack(struct recording *recording, uint64_t stack_id);

@@ -177,6 +177,7 @@ const char *const recording_statements[STMT_COUNT] = {
 	[STMT_STACK] = "INSERT OR IGNORE INTO stack VALUES (?, ?, ?, ?, ?)",
 	[STMT_FRAME] = "INSERT INTO frame VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 	[STMT_STACK_FRAME] = "INSERT OR IGNORE INTO stack_frame VALUES (?, ?, ?, ?, ?)",
+	[STMT_RENAME] = "UPDATE stack_frame SET frame_id = ? WHERE stack_id = ? AND depth = ?",
 };
 
 int recording_meta(struct recording *recording, const char *key, const char *value)
@@ -617,7 +618,7 @@ int recording_stack(struct recording *recording, uint64_t stack_id, pid_t pid, c
 		     signed_int(complete), text(stopped));
 }
 
-static int frame_number(struct recording *recording, const struct frame *frame, int64_t *number)
+int recording_frame_number(struct recording *recording, const struct frame *frame, int64_t *number)
 {
 	/* No field holds a control character that is taken for the border between two. */
 	char *key = g_strdup_printf("%s\x1f%s\x1f%s\x1f%u\x1f%d\x1f%s\x1f%llx", frame->function,
@@ -650,7 +651,7 @@ int recording_stack_frame(struct recording *recording, uint64_t stack_id, unsign
 
 	if (err)
 		return err;
-	err = frame_number(recording, frame, &number);
+	err = recording_frame_number(recording, frame, &number);
 	if (err)
 		return err;
 	return STORE(recording, STMT_STACK_FRAME, bits(stack_id), signed_int(depth), bits(address),

@@ -73,6 +73,7 @@ enum statement {
 	STMT_STACK,
 	STMT_FRAME,
 	STMT_STACK_FRAME,
+	STMT_RENAME,
 	STMT_COUNT,
 };
 
@@ -154,6 +155,9 @@ static inline struct value text_or_empty(const char *string)
  */
 int recording_store(struct recording *recording, enum statement which, const struct value *values,
 		    size_t value_count);
+
+/* Of its row, which is made where there is none. 0 or -errno. */
+int recording_frame_number(struct recording *recording, const struct frame *frame, int64_t *number);
 
 /* recording_limit.c: is there room for a row with texts of so many bytes? */
 bool recording_has_room(struct recording *recording, uint64_t text_bytes);

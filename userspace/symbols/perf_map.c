@@ -316,3 +316,19 @@ bool perf_map_find(struct perf_map *map, uint64_t address, const char **name, ui
 	*start = entry->start;
 	return true;
 }
+
+void perf_map_each(struct perf_map *map, void (*each)(void *context, uint64_t start, uint64_t end),
+		   void *context)
+{
+	guint i;
+
+	if (changed(map)) {
+		read_more(map, map->size_seen);
+		map->read_at = g_get_monotonic_time();
+	}
+	for (i = 0; i < map->entries->len; i++) {
+		const struct entry *entry = &g_array_index(map->entries, struct entry, i);
+
+		each(context, entry->start, entry->end);
+	}
+}

@@ -33,4 +33,8 @@ bool perf_map_same(const struct perf_map *a, const struct perf_map *b);
  */
 bool perf_map_find(struct perf_map *map, uint64_t address, const char **name, uint64_t *start);
 
+/* All of them as they are now, by their start. */
+void perf_map_each(struct perf_map *map, void (*each)(void *context, uint64_t start, uint64_t end),
+		   void *context);
+
 #endif /* MEMTOLL_PERF_MAP_H */

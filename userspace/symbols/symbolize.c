@@ -335,6 +335,29 @@ int symbolizer_show_maps(struct symbolizer *symbolizer, pid_t pid, const struct 
 	return 0;
 }
 
+bool symbolizer_take_perf_map(struct symbolizer *symbolizer, pid_t pid)
+{
+	struct process *process = process_of(symbolizer, pid);
+	struct perf_map *map = NULL;
+
+	if (process && object_cache_has_room(symbolizer->objects))
+		map = perf_map_open(pid);
+	/* Also where it is the same file: what was written over is no longer in it. */
+	if (map)
+		set_perf_map(symbolizer, process, map);
+	return map;
+}
+
+void symbolizer_each_generated(struct symbolizer *symbolizer, pid_t pid,
+			       void (*each)(void *context, uint64_t start, uint64_t end),
+			       void *context)
+{
+	struct process *process = process_of(symbolizer, pid);
+
+	if (process && process->perf_map)
+		perf_map_each(process->perf_map, each, context);
+}
+
 void symbolizer_forget(struct symbolizer *symbolizer, pid_t pid)
 {
 	struct process *process = process_of(symbolizer, pid);

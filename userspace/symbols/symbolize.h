@@ -51,6 +51,16 @@ int symbolizer_show_maps(struct symbolizer *symbolizer, pid_t pid, const struct 
 /* A forked child gets its parent's mappings, until it is shown itself. */
 int symbolizer_fork(struct symbolizer *symbolizer, pid_t parent, pid_t child);
 
+/*
+ * Its perf map was written anew: what is named from now on is named by that. False: there is none.
+ */
+bool symbolizer_take_perf_map(struct symbolizer *symbolizer, pid_t pid);
+
+/* Where the code is that its perf map names, ascending. */
+void symbolizer_each_generated(struct symbolizer *symbolizer, pid_t pid,
+			       void (*each)(void *context, uint64_t start, uint64_t end),
+			       void *context);
+
 /* The process is dead and all its addresses have been named. */
 void symbolizer_forget(struct symbolizer *symbolizer, pid_t pid);
 

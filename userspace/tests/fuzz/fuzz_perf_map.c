@@ -19,17 +19,27 @@ static void remove_map(void)
 	unlink(path);
 }
 
+static void check_place(void *context, uint64_t start, uint64_t end)
+{
+	uint64_t *before = context;
+
+	if (start >= end || start < *before)
+		abort();
+	*before = start;
+}
+
 static void look_up(struct perf_map *map)
 {
 	static const uint64_t places[] = { 0, 1, 0x1000, 0x1010, 0x7f0000001000, UINT64_MAX };
 	const char *name;
-	uint64_t start;
+	uint64_t start, before = 0;
 	size_t i;
 
 	for (i = 0; i < sizeof(places) / sizeof(*places); i++)
 		if (perf_map_find(map, places[i], &name, &start) &&
 		    (start > places[i] || strlen(name) > 4096))
 			abort();
+	perf_map_each(map, check_place, &before);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

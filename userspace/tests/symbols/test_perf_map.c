@@ -30,6 +30,48 @@ static void look_up(struct symbolizer *symbolizer, uint64_t address, struct fram
 	assert_int_equal(symbolizer_user(symbolizer, getpid(), address, false, frames, FRAMES), 1);
 }
 
+struct places {
+	size_t count;
+	uint64_t start[2];
+};
+
+static void add_place(void *context, uint64_t start, uint64_t end)
+{
+	struct places *places = context;
+
+	assert_int_equal(end - start, 0x40);
+	assert_true(places->count < 2);
+	places->start[places->count++] = start;
+}
+
+/* Written over, and longer than before. */
+static void check_written_anew(struct symbolizer *symbolizer, const char *path, uint64_t address)
+{
+	struct frame frames[FRAMES];
+	struct places places = { 0 };
+	FILE *file;
+	int i;
+
+	file = fopen(path, "we");
+	fprintf(file, "%" PRIx64 " 40 second\n%" PRIx64 " 40 first\n", address + 0x40, address);
+	for (i = 0; i < 100; i++)
+		fputs("nonsense\n", file);
+	fclose(file);
+	assert_true(symbolizer_take_perf_map(symbolizer, getpid()));
+	look_up(symbolizer, address + 0x40, frames);
+	assert_string_equal(frames[0].function, "second");
+	look_up(symbolizer, address + 0x80, frames);
+	assert_string_equal(frames[0].function, "");
+	symbolizer_each_generated(symbolizer, getpid(), add_place, &places);
+	assert_int_equal(places.count, 2);
+	assert_int_equal(places.start[0], address);
+	assert_int_equal(places.start[1], address + 0x40);
+	unlink(path);
+	assert_false(symbolizer_take_perf_map(symbolizer, getpid()));
+	look_up(symbolizer, address, frames);
+	assert_string_equal(frames[0].function, "first");
+}
+
 static void test_perf_map(void **state)
 {
 	static const char lines[] = "nonsense\n\n-10 20 minus\nzz 10 no\n10 0 empty\n"
@@ -89,7 +131,7 @@ static void test_perf_map(void **state)
 	fclose(file);
 	look_up(symbolizer, address + 0x80, frames);
 	assert_string_equal(frames[0].function, "half");
-	unlink(path);
+	check_written_anew(symbolizer, path, address);
 	unlink(elsewhere);
 	munmap(code, 8192);
 	symbolizer__free(symbolizer);
