@@ -3,6 +3,7 @@
 #ifndef MEMTOLL_TARGETS_H
 #define MEMTOLL_TARGETS_H
 
+#include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -170,6 +171,12 @@ struct targets_losses {
 
 /* Since the last call. */
 struct targets_losses targets_take_losses(struct targets *targets);
+
+/*
+ * How stacks are walked through code that the process has made itself, in place of what was said
+ * before: rows (struct memtoll_unwind_row) relative to base.
+ */
+void targets_show_generated(struct targets *targets, pid_t pid, uint64_t base, const GArray *rows);
 
 /* Read glibc's thresholds out of the processes, as far as it is known where they lie. */
 void targets_read_thresholds(struct targets *targets);

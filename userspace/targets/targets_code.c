@@ -83,6 +83,20 @@ void targets_publish_table(struct targets *targets, pid_t pid, uint32_t table)
 	bpf_map_update_elem(fd, &key, &state, BPF_EXIST);
 }
 
+void targets_show_generated(struct targets *targets, pid_t pid, uint64_t base, const GArray *rows)
+{
+	struct followed *followed = followed_get(targets, pid);
+	struct maps maps = {};
+
+	if (!followed || followed->target.exited || targets->detached ||
+	    unwinder_generated(targets->unwinder, pid, base,
+			       (const struct memtoll_unwind_row *)rows->data, rows->len))
+		return;
+	followed_read_maps(targets, followed, &maps);
+	targets_publish_code(targets, followed, &maps);
+	maps_free(&maps);
+}
+
 void callocs_add(struct callocs *callocs, const struct allocator_module *module,
 		 const struct mapping *mapping)
 {

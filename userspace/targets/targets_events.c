@@ -74,6 +74,7 @@ void followed_end(struct targets *targets, struct followed *followed, int exit_c
 		followed->rowless = true;
 	}
 	unwinder_exit(targets->unwinder, target->pid);
+	unwinder_forget_generated(targets->unwinder, target->pid);
 	observers_exited(targets->config.observers, AT_ONCE, target->pid);
 }
 
@@ -85,6 +86,7 @@ static void begin_image(struct targets *targets, struct followed *followed, pid_
 	if (caller != followed->target.pid)
 		followed_detach(followed);
 	starting_end(g_steal_pointer(&followed->start), NULL);
+	unwinder_forget_generated(targets->unwinder, followed->target.pid);
 	followed->malloc_par = 0;
 	followed->pinned = false;
 	followed->images++;

@@ -25,6 +25,15 @@ struct module {
 	uint64_t base;	/* of unwind_table */
 };
 
+/* Code of a process's own making. */
+struct generated {
+	struct module module;
+	unsigned int given; /* times */
+};
+
+/* Rules are cached by the number of a table: those of generated code never get it back. */
+#define GENERATED_MOST 24U
+
 struct process {
 	uint32_t table;
 	uint64_t left_out;  /* mappings without room in it */
@@ -55,6 +64,7 @@ struct unwinder {
 	struct memtoll_bpf *bpf;
 	GHashTable *modules;   /* unwind_file_key() -> struct module */
 	GHashTable *processes; /* pid -> struct process */
+	GHashTable *generated; /* pid -> struct generated */
 	GQueue free_tables;    /* numbers to be used again, the longest free first */
 	struct tables fresh;   /* filled, not yet in the map of tables */
 	struct tables spare;   /* in it, empty */
@@ -211,6 +221,7 @@ struct unwinder *unwinder_new(struct memtoll_bpf *bpf)
 	unwinder->next_table = 1;
 	unwinder->modules = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
 	unwinder->processes = g_hash_table_new_full(NULL, NULL, NULL, process_unref);
+	unwinder->generated = g_hash_table_new_full(NULL, NULL, NULL, g_free);
 	g_queue_init(&unwinder->free_tables);
 	tables_init(&unwinder->fresh, map);
 	tables_init(&unwinder->spare, map);
@@ -226,6 +237,7 @@ void unwinder_free(struct unwinder *unwinder)
 		return;
 	g_hash_table_destroy(unwinder->modules);
 	g_hash_table_destroy(unwinder->processes);
+	g_hash_table_destroy(unwinder->generated);
 	workqueue_wait(&unwinder->installer);
 	g_queue_clear(&unwinder->free_tables);
 	tables_free(&unwinder->fresh);
@@ -439,8 +451,16 @@ static bool is_code(const struct mapping *mapping)
 	return mapping->exec && strcmp(mapping->path, "[uprobes]");
 }
 
+/* Where rows reach: 32 bits from their base. */
+static bool may_hold(const struct generated *generated, const struct mapping *mapping)
+{
+	return generated && !mapping->inode && mapping->start >= generated->module.base &&
+	       mapping->end - generated->module.base <= UINT32_MAX;
+}
+
 static void add_mapping(struct unwinder *unwinder, const struct mapping *mapping,
-			const struct opened *opened, GArray *mappings)
+			const struct opened *opened, const struct generated *generated,
+			GArray *mappings)
 {
 	struct memtoll_unwind_mapping entry = {
 		.start = mapping->start,
@@ -454,6 +474,8 @@ static void add_mapping(struct unwinder *unwinder, const struct mapping *mapping
 		bias = mapping->start;
 	} else if (opened && image_bias(&opened->image, mapping, &bias)) {
 		module = opened->module;
+	} else if (may_hold(generated, mapping)) {
+		module = &generated->module;
 	}
 	if (module) {
 		entry.table = module->table;
@@ -477,6 +499,8 @@ static GArray *mappings_of(struct unwinder *unwinder, pid_t pid, const struct ma
 	g_autoptr(GHashTable) files =
 		g_hash_table_new_full(mapping_file_hash, mapping_file_equal, NULL, opened_free);
 	GArray *mappings = g_array_new(FALSE, TRUE, sizeof(struct memtoll_unwind_mapping));
+	const struct generated *generated =
+		g_hash_table_lookup(unwinder->generated, GINT_TO_POINTER(pid));
 	bool all = have_room(maps);
 	unsigned int anonymous = 0;
 	size_t i;
@@ -493,7 +517,7 @@ static GArray *mappings_of(struct unwinder *unwinder, pid_t pid, const struct ma
 			opened = open_file(unwinder, pid, mapping, files);
 		fair = opened ? opened->mappings++ < FILE_SHARE : anonymous++ < MAPPINGS_MAX / 2;
 		if (mappings->len < MAPPINGS_MAX && (all || fair))
-			add_mapping(unwinder, mapping, opened, mappings);
+			add_mapping(unwinder, mapping, opened, generated, mappings);
 		else
 			++*left_out;
 	}
@@ -551,6 +575,35 @@ out:
 	if (fresh_install(unwinder))
 		unwinder->left_out++;
 	return number;
+}
+
+int unwinder_generated(struct unwinder *unwinder, pid_t pid, uint64_t base,
+		       const struct memtoll_unwind_row *rows, size_t count)
+{
+	struct generated *generated =
+		g_hash_table_lookup(unwinder->generated, GINT_TO_POINTER(pid));
+	const struct unwind_table table = {
+		.rows = (struct memtoll_unwind_row *)rows,
+		.count = count,
+		.base = base,
+	};
+	uint64_t left_out = unwinder->left_out;
+
+	if (!generated) {
+		generated = g_new0(struct generated, 1);
+		g_hash_table_insert(unwinder->generated, GINT_TO_POINTER(pid), generated);
+	}
+	if (generated->given >= GENERATED_MOST)
+		return -ENOSPC;
+	generated->given++;
+	generated->module.table = 0;
+	module_load(unwinder, &generated->module, &table);
+	return left_out == unwinder->left_out ? 0 : -ENOSPC;
+}
+
+void unwinder_forget_generated(struct unwinder *unwinder, pid_t pid)
+{
+	g_hash_table_remove(unwinder->generated, GINT_TO_POINTER(pid));
 }
 
 uint32_t unwinder_fork(struct unwinder *unwinder, pid_t parent, pid_t child)

@@ -38,6 +38,16 @@ void unwinder_free(struct unwinder *unwinder);
  */
 uint32_t unwinder_show(struct unwinder *unwinder, pid_t pid, const struct maps *maps);
 
+/*
+ * Rows of code that the process has made itself, in anonymous memory from base on; used from its
+ * next unwinder_show() on, in place of those given before. Some times, at most: 0, or -errno.
+ */
+struct memtoll_unwind_row;
+int unwinder_generated(struct unwinder *unwinder, pid_t pid, uint64_t base,
+		       const struct memtoll_unwind_row *rows, size_t count);
+/* It has ended, or runs another program. */
+void unwinder_forget_generated(struct unwinder *unwinder, pid_t pid);
+
 /* A child uses its parent's table until it is shown itself: the number of that table, or 0. */
 uint32_t unwinder_fork(struct unwinder *unwinder, pid_t parent, pid_t child);
 void unwinder_exit(struct unwinder *unwinder, pid_t pid);
