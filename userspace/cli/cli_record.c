@@ -39,6 +39,7 @@ enum {
 	OPTION_SCHEMA,
 	OPTION_REDACT,
 	OPTION_HOLD,
+	OPTION_JVM_PERFMAP,
 };
 
 #define INTERVAL_LEAST_NS 1000000000ULL /* a slice */
@@ -79,6 +80,9 @@ struct record_options {
 #define HOLD_OPTION                                                                                \
 	{ "hold", OPTION_HOLD, "TIME", 0,                                                          \
 	  "look at who holds the memory at the start, each TIME (1s or more) and at the end", 2 }
+#define JVM_OPTION                                                                                 \
+	{ "jvm-perfmap", OPTION_JVM_PERFMAP, NULL, 0,                                              \
+	  "ask Java virtual machines (HotSpot, 17 or newer) for names of the code that they made", 2 }
 /* clang-format on */
 
 static const struct argp_option tracing_argp_options[] = {
@@ -89,6 +93,7 @@ static const struct argp_option tracing_argp_options[] = {
 static const struct argp_option record_argp_options[] = {
 	TARGET_OPTIONS,
 	HOLD_OPTION,
+	JVM_OPTION,
 	{ NULL, 0, NULL, 0, "Output:", 3 },
 	{ "output", 'o', "FILE", 0, "the recording; default: memtoll-DATE-TIME.memtoll", 3 },
 	{ "force", OPTION_FORCE, NULL, 0, "replace FILE if it exists", 3 },
@@ -101,6 +106,7 @@ static const struct argp_option record_argp_options[] = {
 static const struct argp_option stat_argp_options[] = {
 	TARGET_OPTIONS,
 	HOLD_OPTION,
+	JVM_OPTION,
 	{ NULL, 0, NULL, 0, "Output:", 3 },
 	{ "full", OPTION_FULL, NULL, 0,
 	  "everything: evidence of the advice, all tolls, whole stacks, checks and notes", 3 },
@@ -270,6 +276,9 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 		if (!parse_duration(value, &options->session.hold_ns) ||
 		    options->session.hold_ns < HOLD_LEAST_NS)
 			refuse("--hold '%s' is not a time of 1s or more; use 10s or 5m", value);
+		break;
+	case OPTION_JVM_PERFMAP:
+		options->session.jvm_perfmap = true;
 		break;
 	case 'I':
 		if (!parse_duration(value, &options->session.interval_ns) ||

@@ -34,6 +34,7 @@
 #include "recording/recording.h"
 #include "session/consumers.h"
 #include "session/hold_looks.h"
+#include "session/jvm_names.h"
 #include "session/run_facts.h"
 #include "session/progress.h"
 #include "session/slice_writer.h"
@@ -206,6 +207,8 @@ static int open_consumers(struct session *session)
 		.min_size = session->config.min_size,
 		.sample = session->config.sample,
 	});
+	if (session->config.jvm_perfmap)
+		session->jvm_names = jvm_names_new(session->symbolizer, session->observers);
 	session->swap_devices = swap_devices_read();
 	session->memory_cgroups = memory_cgroups_new();
 	session->targets = targets_new(&(struct targets_config){
@@ -530,6 +533,16 @@ static void detach(struct session *session)
 	uprobe_detach_finish();
 }
 
+/* A command that ptrace holds would not answer. */
+static void keep_alive(void *context)
+{
+	struct session *session = context;
+
+	watchdog_alive(session->watchdog);
+	if (session->launch)
+		launch_poll(session->launch);
+}
+
 /* The last slice; the recording is complete. */
 static int step_finish(struct session *session)
 {
@@ -547,6 +560,10 @@ static int step_finish(struct session *session)
 	watchdog_finishing(session->watchdog);
 	drain_threads(session);
 	ring_buffer__consume(session->ring);
+	if (session->jvm_names) {
+		progress_ending(&session->config, "names of Java's code");
+		jvm_names_end(session->jvm_names, keep_alive, session);
+	}
 	session_end_command(session);
 	if (session->launch)
 		warn_without_allocator(session);
@@ -559,6 +576,8 @@ static int step_finish(struct session *session)
 		hold_looks_write(session->hold_looks, recording);
 	}
 	progress_ending(&session->config, "names of code");
+	if (session->jvm_names)
+		jvm_names_write(session->jvm_names, recording);
 	err = slice_commit(session->writer, session->slice_start_ns, end);
 	if (!err)
 		progress_recorded(session->progress, recording_database(recording));
@@ -598,6 +617,7 @@ void session_close(struct session *session)
 	g_clear_pointer(&session->writer, slice_writer_free);
 	g_clear_pointer(&session->budget, budget_free);
 	g_clear_pointer(&session->targets, targets_free);
+	g_clear_pointer(&session->jvm_names, jvm_names_free);
 	g_clear_pointer(&session->consumers, consumers_free);
 	g_clear_pointer(&session->observers, observers_free);
 	g_clear_pointer(&session->memory_cgroups, memory_cgroups_free);

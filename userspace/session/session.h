@@ -46,6 +46,7 @@ struct session_config {
 	uint64_t duration_ns; /* 0: until the target ends or a signal comes */
 	uint64_t min_size;
 	uint64_t sample;  /* mean bytes between chosen allocations, 0: none */
+	bool jvm_perfmap; /* Java virtual machines are asked for names of their code */
 	uint64_t hold_ns; /* between looks at who holds the memory; 0: none */
 	/* Of the ring buffer: a power of two, whole pages; 0: as our own limits allow. */
 	uint64_t buffer_bytes;

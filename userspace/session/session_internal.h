@@ -47,6 +47,7 @@ struct session {
 	struct launch *launch;
 	struct progress *progress;
 	struct hold_looks *hold_looks; /* NULL: none are asked for */
+	struct jvm_names *jvm_names;   /* NULL: the same */
 	struct system_counters *system;
 	int signal_fd;
 	struct watchdog *watchdog;

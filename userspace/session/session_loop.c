@@ -20,6 +20,7 @@
 #include "probes/syscalls.h"
 #include "session/consumers.h"
 #include "session/hold_looks.h"
+#include "session/jvm_names.h"
 #include "session/huge_looks.h"
 #include "session/progress.h"
 #include "session/kernel_stacks.h"
@@ -156,6 +157,8 @@ static int commit_slice(struct session *session, uint64_t now)
 	budget_end_slice(session->budget);
 	if (session->hold_looks)
 		hold_looks_write(session->hold_looks, session->recording);
+	if (session->jvm_names)
+		jvm_names_write(session->jvm_names, session->recording);
 	err = slice_commit(session->writer, session->slice_start_ns, now);
 	session->slice_start_ns = now;
 	priority_step(&session->priority);
@@ -294,6 +297,8 @@ int session_run(struct session *session)
 		huge_looks_look(session->consumers->huge_looks, now);
 		if (session->hold_looks)
 			hold_looks_step(session->hold_looks, now, session->targets);
+		if (session->jvm_names)
+			jvm_names_step(session->jvm_names, now, session->targets);
 		if ((session->config.cgroup || session->config.watch) &&
 		    !follow_coming(session, now))
 			break;

@@ -681,8 +681,9 @@ SELECT 9, PRINTF('code that was %s has no names, in stacks of %.0f %% of the tim
 	WHEN EXISTS (SELECT 1 FROM process WHERE executable GLOB '*/node*')
 		THEN 'start Node with --perf-basic-prof'
 	WHEN EXISTS (SELECT 1 FROM process WHERE executable GLOB '*/java')
-		THEN 'start Java with -XX:+PreserveFramePointer, and have it write its names '
-			|| 'while it is recorded (jcmd PID Compiler.perfmap)'
+		THEN 'record with --jvm-perfmap, which has Java 17 or newer write its names (or '
+			|| 'jcmd PID Compiler.perfmap, meanwhile); started with '
+			|| '-XX:+PreserveFramePointer its stacks are whole'
 	ELSE 'a runtime that writes /tmp/perf-PID.map gives them' END
 FROM fileless
 UNION ALL

@@ -40,6 +40,8 @@ LIBRARY: dict[str, tuple[str, str, int, str]] = {
     "builtin": ("Builtin:ArrayFill", "", 0, "[jit]"),
     "java": ("java.util.Arrays.fill(byte[])", "", 0, "[jit]"),
     "java stub": ("new_type_array Runtime1 stub", "", 0, "[jit]"),
+    "java's second compiler's": ("_new_array_Java", "", 0, "[jit]"),
+    "java's second compiler's, later": ("C2 Runtime new_array", "", 0, "[jit]"),
     "jvm": ("MemAllocator::allocate() const", "", 0, "/usr/lib/jvm/java-17/lib/server/libjvm.so"),
     "java's start": ("JavaMain", "", 0, "/usr/lib/jvm/java-17/lib/libjli.so"),
     "java's native code": ("Java_java_nio_MappedMemoryUtils_force0", "", 0, "/usr/lib/jvm/java-17/lib/libnio.so"),
@@ -132,6 +134,7 @@ def test_a_runtime_is_not_named_beside_own_code(touched: str, where: str) -> Non
     ("executable", "hint"),
     [
         ("/usr/bin/node", "--perf-basic-prof"),
+        ("/opt/jdk/bin/java", "--jvm-perfmap"),
         ("/opt/jdk/bin/java", "Compiler.perfmap"),
         ("/srv/vm", "/tmp/perf-PID.map"),
     ],

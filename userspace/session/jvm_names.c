@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "session/jvm_names.h"
+
+#include <glib.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/message.h"
+#include "host/jvm_attach.h"
+#include "recording/recording.h"
+#include "symbols/symbolize.h"
+#include "targets/jvm_rows.h"
+#include "targets/observers.h"
+
+/* One that starts is not ready yet. */
+#define RETRY_NS 250000000ULL
+#define AGAIN_NS 1000000000ULL
+#define AWAIT_MS 20
+/* At a time: each takes a process. */
+#define ASKED_MOST 32U
+
+struct jvm {
+	pid_t pid;
+	int fd; /* of the question that is asked; -1: none is */
+	uint64_t seen_ns;
+	uint64_t due_ns;
+	unsigned int maps;
+	bool ended;
+	bool left_alone; /* not asked again */
+	bool unnamed;	 /* stacks of before the last map may lack names */
+	struct jvm_said said;
+};
+
+struct jvm_names {
+	struct symbolizer *symbolizer;
+	struct targets *targets; /* NULL: no stack is walked any more */
+	GHashTable *jvms;	 /* pid -> struct jvm */
+	unsigned int asked;
+};
+
+static void jvm_free(gpointer data)
+{
+	struct jvm *jvm = data;
+
+	if (jvm->fd >= 0)
+		close(jvm->fd);
+	g_free(jvm);
+}
+
+static struct jvm *find(struct jvm_names *names, pid_t pid)
+{
+	return g_hash_table_lookup(names->jvms, GINT_TO_POINTER(pid));
+}
+
+static void forget(struct jvm_names *names, pid_t pid)
+{
+	struct jvm *jvm = find(names, pid);
+
+	if (!jvm)
+		return;
+	names->asked -= jvm->fd >= 0;
+	g_hash_table_remove(names->jvms, GINT_TO_POINTER(pid));
+}
+
+static void mapped(void *state, pid_t pid, const struct maps *maps, bool new_image)
+{
+	struct jvm_names *names = state;
+	struct jvm *jvm;
+
+	if (new_image)
+		forget(names, pid);
+	if (find(names, pid) || !jvm_in_maps(maps))
+		return;
+	jvm = g_new0(struct jvm, 1);
+	jvm->pid = pid;
+	jvm->fd = -1;
+	jvm->seen_ns = now_ns();
+	g_hash_table_insert(names->jvms, GINT_TO_POINTER(pid), jvm);
+}
+
+/* Kept for what is said at the end. */
+static void exited(void *state, pid_t pid)
+{
+	struct jvm *jvm = find(state, pid);
+
+	if (jvm)
+		jvm->ended = true;
+}
+
+struct jvm_names *jvm_names_new(struct symbolizer *symbolizer, struct observers *observers)
+{
+	struct jvm_names *names = g_new0(struct jvm_names, 1);
+	const struct observer observer = {
+		.moment = AT_ONCE,
+		.state = names,
+		.mapped = mapped,
+		.exited = exited,
+	};
+
+	names->symbolizer = symbolizer;
+	names->jvms = g_hash_table_new_full(NULL, NULL, NULL, jvm_free);
+	observers_add(observers, &observer);
+	return names;
+}
+
+void jvm_names_free(struct jvm_names *names)
+{
+	if (!names)
+		return;
+	g_hash_table_destroy(names->jvms);
+	g_free(names);
+}
+
+/* Nothing but time changes these. */
+static bool may_ask_again(enum jvm_answer answer)
+{
+	return answer == JVM_WROTE || answer == JVM_NOT_READY || answer == JVM_STOPPED;
+}
+
+static void heard(struct jvm_names *names, struct jvm *jvm, uint64_t now)
+{
+	uint64_t age = now - jvm->seen_ns;
+
+	jvm->left_alone = !may_ask_again(jvm->said.answer);
+	jvm->due_ns = now + MAX(age, jvm->said.answer ? RETRY_NS : AGAIN_NS);
+	if (jvm->said.answer)
+		return;
+	/* Before it is removed. */
+	if (symbolizer_take_perf_map(names->symbolizer, jvm->pid)) {
+		jvm->unnamed = true;
+		jvm->maps++;
+		if (names->targets)
+			jvm_rows_show(names->targets, names->symbolizer, jvm->pid);
+	} else {
+		jvm->said.answer = JVM_WITHOUT_MAP;
+	}
+	if (!jvm->said.was_there)
+		jvm_remove_map(jvm->pid);
+}
+
+static void ask(struct jvm_names *names, struct jvm *jvm, uint64_t now)
+{
+	jvm->fd = jvm_attach_begin(jvm->pid, &jvm->said);
+	if (jvm->fd < 0)
+		heard(names, jvm, now);
+	else
+		names->asked++;
+}
+
+static void take(struct jvm_names *names, struct jvm *jvm, uint64_t now)
+{
+	if (!jvm_attach_take(jvm->fd, &jvm->said))
+		return;
+	jvm->fd = -1;
+	names->asked--;
+	heard(names, jvm, now);
+}
+
+void jvm_names_step(struct jvm_names *names, uint64_t now, struct targets *targets)
+{
+	GHashTableIter iter;
+	gpointer value;
+
+	names->targets = targets;
+	g_hash_table_iter_init(&iter, names->jvms);
+	while (g_hash_table_iter_next(&iter, NULL, &value)) {
+		struct jvm *jvm = value;
+
+		if (jvm->fd >= 0)
+			take(names, jvm, now);
+		else if (!jvm->left_alone && !jvm->ended && now >= jvm->due_ns &&
+			 names->asked < ASKED_MOST)
+			ask(names, jvm, now);
+	}
+}
+
+/* Those that are to be asked, or heard, at the end. */
+static guint open_questions(struct jvm_names *names, uint64_t since)
+{
+	GHashTableIter iter;
+	gpointer value;
+	guint count = 0;
+
+	g_hash_table_iter_init(&iter, names->jvms);
+	while (g_hash_table_iter_next(&iter, NULL, &value)) {
+		struct jvm *jvm = value;
+
+		count += jvm->fd >= 0 || (!jvm->left_alone && !jvm->ended && jvm->due_ns < since);
+	}
+	return count;
+}
+
+static void report(const struct jvm_names *names)
+{
+	const struct jvm *first = NULL;
+	GHashTableIter iter;
+	gpointer value;
+	guint count = 0;
+
+	if (!g_hash_table_size(names->jvms)) {
+		message("--jvm-perfmap: no process that was recorded is a Java virtual machine; nobody "
+			"was asked");
+		return;
+	}
+	g_hash_table_iter_init(&iter, names->jvms);
+	while (g_hash_table_iter_next(&iter, NULL, &value)) {
+		const struct jvm *jvm = value;
+
+		if (jvm->maps)
+			continue;
+		count++;
+		if (!first || jvm->pid < first->pid)
+			first = jvm;
+	}
+	if (first)
+		message("--jvm-perfmap: process %d %s; code that it made has no names%s",
+			first->pid, jvm_answer_text(first->ended ? JVM_GONE : first->said.answer),
+			count > 1 ? ", nor has that of others" : "");
+}
+
+void jvm_names_end(struct jvm_names *names, void (*service)(void *context), void *context)
+{
+	uint64_t since = now_ns(), until = since + JVM_ATTACH_MS * 1000000ULL;
+	GHashTableIter iter;
+	gpointer value;
+
+	/* What was asked before does not know the last code. */
+	g_hash_table_iter_init(&iter, names->jvms);
+	while (g_hash_table_iter_next(&iter, NULL, &value))
+		((struct jvm *)value)->due_ns = 0;
+	while (open_questions(names, since) && now_ns() < until) {
+		jvm_names_step(names, now_ns(), NULL);
+		service(context);
+		if (names->asked)
+			poll(NULL, 0, AWAIT_MS);
+	}
+	report(names);
+}
+
+struct namer {
+	struct symbolizer *symbolizer;
+	pid_t pid;
+};
+
+static bool name(void *context, uint64_t address, bool is_return_address, struct frame *frame)
+{
+	const struct namer *namer = context;
+
+	return symbolizer_user(namer->symbolizer, namer->pid, address, is_return_address, frame,
+			       1) == 1 &&
+	       *frame->function;
+}
+
+int jvm_names_write(struct jvm_names *names, struct recording *recording)
+{
+	GHashTableIter iter;
+	gpointer value;
+	int err = 0;
+
+	g_hash_table_iter_init(&iter, names->jvms);
+	while (!err && g_hash_table_iter_next(&iter, NULL, &value)) {
+		struct jvm *jvm = value;
+		struct namer namer = { names->symbolizer, jvm->pid };
+
+		if (jvm->unnamed)
+			err = recording_name_jit(recording, jvm->pid,
+						 &(struct jit_namer){ &namer, name });
+		jvm->unnamed = false;
+	}
+	return err;
+}

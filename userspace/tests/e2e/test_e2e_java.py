@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Java virtual machines that run already: asked for the names of their code, and let alone where that could harm."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import jvm
+from harness import (
+    MIB,
+    PATIENCE,
+    SOURCES,
+    Program,
+    Recording,
+    end,
+    environment,
+    memtoll,
+    query,
+    record,
+    start_record,
+    tool,
+    wait_slices,
+    wait_until,
+)
+
+pytestmark = pytest.mark.root
+
+KIB = 1024
+SOMEBODY = 61681  # no user of any system
+# Compiled, answer() is part of main() in some of the code: its name is that of the whole.
+OWN = {"Clears.answer(int)", "Clears.main(java.lang.String[])"}
+
+
+@pytest.fixture(scope="module")
+def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return jvm.build(SOURCES / "Clears.java", tmp_path_factory.mktemp("java"))
+
+
+def nameless(recording: Recording) -> int:
+    ((count,),) = recording.query(
+        "SELECT COUNT(*) FROM stack_frame JOIN frame USING (frame_id) WHERE function = '' AND kind = 'jit'"
+    )
+    return int(count)
+
+
+def left_in(tmp: Path, pid: int) -> set[str]:
+    names = {f"perf-{pid}.map", f".attach_pid{pid}"}
+    return {path.name for path in tmp.iterdir() if path.name in names}
+
+
+def goes_on(program: Program) -> None:
+    """It was not harmed: it counts on, and ends by itself, with status 0, when it is asked to."""
+    before = len(program.lines)
+    wait_until(lambda: len(program.lines) > before + 1, "two more lines of the JVM")
+    assert program.lines[-1]["rounds"] > program.lines[before - 1]["rounds"]
+    program.go()
+    program.last()
+
+
+def test_code_that_it_made_has_names(out: Path, classes: Path) -> None:
+    """As it was started by somebody who thought of no tracer: without frame pointers, and with its second compiler."""
+    with jvm.started(classes, "Clears", str(MIB)) as program:
+        recording = record(out, "--jvm-perfmap", "-d", "5s", "-p", str(program.pid), exact=False)
+        assert "jvm-perfmap" not in recording.result.stderr
+        assert not left_in(Path("/tmp"), program.pid)
+        goes_on(program)
+    assert recording.dominant == "zeroing", recording.report["verdict"]
+    sentence = recording.report["verdict"]["sentence"]
+    assert any(function in sentence for function in OWN), sentence
+    top = max((site for site in recording.report["sites"] if site["toll"] == "zero.app"), key=lambda s: s["time_s"])
+    called = [frame["function"] for frame in top["touched_at"]]
+    assert "OptoRuntime::new_array_C" in " ".join(called) and OWN & set(called), called
+    assert called[-1] in ("clone", "clone3", "start_thread"), called
+    assert nameless(recording) == 0
+
+
+def test_map_that_was_there(out: Path, classes: Path) -> None:
+    """It is the JVM's to write, and nobody else's to remove."""
+    with jvm.started(classes, "Clears", str(16 * KIB)) as program:
+        path = Path(f"/tmp/perf-{program.pid}.map")
+        path.write_text("")
+        try:
+            recording = record(out, "--jvm-perfmap", "-d", "1s", "-p", str(program.pid), exact=False)
+            assert "Clears.main(java.lang.String[])" in path.read_text()
+        finally:
+            path.unlink()
+        assert "jvm-perfmap" not in recording.result.stderr
+        goes_on(program)
+
+
+def test_link_in_place_of_the_map(out: Path, tmp_path: Path, classes: Path) -> None:
+    """The JVM would write to what it leads to."""
+    victim = tmp_path / "victim"
+    victim.write_text("kept")
+    with jvm.started(classes, "Clears", str(16 * KIB)) as program:
+        link = Path(f"/tmp/perf-{program.pid}.map")
+        link.symlink_to(victim)
+        try:
+            recording = record(out, "--jvm-perfmap", "-d", "1s", "-p", str(program.pid), exact=False)
+        finally:
+            link.unlink()
+        assert f"process {program.pid} has a socket or a map in its /tmp that is not its own" in recording.result.stderr
+        assert not Path(f"/tmp/.java_pid{program.pid}").exists()
+        goes_on(program)
+    assert victim.read_text() == "kept"
+
+
+def test_of_another_user_in_its_own_namespaces(out: Path, public_dir: Path) -> None:
+    """As in a container: its /tmp, its number, and its root, who is not ours and answers nobody else."""
+    tmp = public_dir / "tmp"
+    tmp.mkdir()
+    tmp.chmod(0o1777)
+    jvm.build(SOURCES / "Clears.java", tmp)
+    within = (
+        *(tool("setpriv"), f"--reuid={SOMEBODY}", f"--regid={SOMEBODY}", "--clear-groups", tool("unshare")),
+        *("--user", "--map-root-user", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"),
+        *("sh", "-c", 'mount --bind "$0" /tmp && exec "$@"', str(tmp)),
+    )
+    with jvm.started(Path("/tmp"), "Clears", str(4 * KIB), within=within) as program:
+        assert program.lines[0]["pid"] == 1
+        (pid,) = Path(f"/proc/{program.pid}/task/{program.pid}/children").read_text().split()
+        recording = record(out, "--jvm-perfmap", "-d", "2s", "-p", pid, exact=False)
+        assert "jvm-perfmap" not in recording.result.stderr
+        assert (tmp / ".java_pid1").is_socket() and not left_in(tmp, 1)
+        goes_on(program)
+    assert nameless(recording) == 0
+    assert OWN & {row[0] for row in recording.query("SELECT function FROM frame WHERE kind = 'jit'")}
+
+
+# ---- let alone ----
+
+
+@contextmanager
+def talking(path: Path, *command: str | Path, env: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+    """All that it says is in a file: a JVM's answer to a signal as well."""
+    with path.open("w") as said:
+        process = subprocess.Popen(
+            [str(word) for word in command],
+            env=environment(env),
+            stdin=subprocess.PIPE,
+            stdout=said,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+    try:
+        wait_until(lambda: "rounds" in path.read_text() or process.poll() is not None, "its first line")
+        yield process
+    finally:
+        end(process)
+
+
+@pytest.mark.parametrize(
+    ("options", "env", "reason"),
+    [
+        (["-XX:+DisableAttachMechanism"], {}, "was started with -XX:+DisableAttachMechanism"),
+        ([], {"JAVA_TOOL_OPTIONS": "-XX:+DisableAttachMechanism"}, "was started with -XX:+DisableAttachMechanism"),
+    ],
+    ids=["option", "environment"],
+)
+def test_that_does_not_want_to_be_asked(
+    out: Path, tmp_path: Path, classes: Path, options: list[str], env: dict[str, str], reason: str
+) -> None:
+    said = tmp_path / "said"
+    command: list[str | Path] = [tool("java"), "-Xmx256m", *options, "-cp", classes, "Clears", str(16 * KIB)]
+    with talking(said, *command, env=env) as process:
+        recording = record(out, "--jvm-perfmap", "-d", "1s", "-p", str(process.pid), exact=False)
+        (line,) = [line for line in recording.result.stderr.splitlines() if "--jvm-perfmap" in line]
+        assert f"process {process.pid} {reason}" in line and "no names" in line
+        assert not left_in(Path("/tmp"), process.pid) and not Path(f"/tmp/.java_pid{process.pid}").exists()
+        before = json.loads([line for line in said.read_text().splitlines() if line.startswith("{")][-1])
+        process.communicate("\n", timeout=PATIENCE)
+        assert process.returncode == 0
+    assert "thread dump" not in said.read_text()
+    after = json.loads(said.read_text().splitlines()[-1])
+    assert after["rounds"] > before["rounds"]
+
+
+def test_that_listens_already_gets_no_signal(out: Path, tmp_path: Path, classes: Path) -> None:
+    """With -Xrs SIGQUIT would end it: so it listens from its start on."""
+    said = tmp_path / "said"
+    command: list[str | Path] = [tool("java"), "-Xrs", "-Xmx256m", "-cp", classes, "Clears", str(16 * KIB)]
+    with talking(said, *command, env={}) as process:
+        assert Path(f"/tmp/.java_pid{process.pid}").is_socket()
+        recording = record(out, "--jvm-perfmap", "-d", "2s", "-p", str(process.pid), exact=False)
+        assert "jvm-perfmap" not in recording.result.stderr
+        process.communicate("\n", timeout=PATIENCE)
+        assert process.returncode == 0
+    assert nameless(recording) == 0
+
+
+# Executable memory of a file of that name. SIGQUIT ends it, or is counted: by who is no HotSpot.
+NO_JVM = """
+import json, mmap, signal, sys
+with open(sys.argv[1], "rb") as file:
+    code = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ | mmap.PROT_EXEC, flags=mmap.MAP_PRIVATE)
+signals = []
+if sys.argv[2] == "catches":
+    signal.signal(signal.SIGQUIT, lambda *_: signals.append(1))
+print(json.dumps({"ready": 1}), flush=True)
+sys.stdin.readline()
+print(json.dumps({"signals": len(signals)}), flush=True)
+"""
+
+
+@pytest.mark.parametrize("how", ["dies of SIGQUIT", "catches"])
+def test_what_is_no_jvm_gets_no_signal(out: Path, tmp_path: Path, how: str) -> None:
+    library = tmp_path / "libjvm.so"
+    library.write_bytes(bytes(4096))
+    with Program(sys.executable, "-c", NO_JVM, library, how) as program:
+        recording = record(out, "--jvm-perfmap", "-d", "1s", "-p", str(program.pid), exact=False)
+        assert f"process {program.pid} neither listens nor handles SIGQUIT" in recording.result.stderr
+        assert not left_in(Path("/tmp"), program.pid)
+        program.go()
+        assert program.last()["signals"] == 0
+
+
+def test_stopped_one_gets_no_signal(out: Path, classes: Path) -> None:
+    """It would handle it when it goes on, when nobody waits any more."""
+    with jvm.started(classes, "Clears", str(16 * KIB)) as program:
+        program.process.send_signal(signal.SIGSTOP)
+        try:
+            wait_until(lambda: "\nState:\tT" in Path(f"/proc/{program.pid}/status").read_text(), "it to stop")
+            recording = record(out, "--jvm-perfmap", "-d", "1s", "-p", str(program.pid), exact=False)
+        finally:
+            program.process.send_signal(signal.SIGCONT)
+        assert f"process {program.pid} is stopped" in recording.result.stderr
+        assert not Path(f"/tmp/.java_pid{program.pid}").exists()
+        goes_on(program)
+
+
+def test_nobody_to_ask() -> None:
+    result = memtoll("stat", "--jvm-perfmap", "--", "/bin/true")
+    assert result.status == 0
+    assert "--jvm-perfmap: no process that was recorded is a Java virtual machine" in result.stderr
+
+
+def test_unasked_nobody_is(out: Path, classes: Path) -> None:
+    """Without the option the report says that there is one."""
+    with jvm.started(classes, "Clears", str(16 * KIB)) as program:
+        recording = record(out, "-d", "2s", "-p", str(program.pid), exact=False)
+        assert not Path(f"/tmp/.java_pid{program.pid}").exists() and not left_in(Path("/tmp"), program.pid)
+        goes_on(program)
+    assert nameless(recording)
+    assert any("--jvm-perfmap" in note for note in recording.report["notes"]), recording.report["notes"]
+
+
+def names(path: Path) -> set[str]:
+    return {row[0] for row in query(path, "SELECT function FROM frame WHERE kind = 'jit'")}
+
+
+def test_command_that_is_one(out: Path, classes: Path) -> None:
+    """It starts meanwhile, is not ready at first, and has ended before anybody could ask at the end."""
+    command: list[str | Path] = [tool("java"), "-Xmx256m", "-cp", classes, "Clears", str(16 * KIB)]
+    tracer = start_record(out, "--jvm-perfmap", "--", *command, stdin=subprocess.PIPE)
+    try:
+        wait_slices(out, 1)
+        wait_until(lambda: OWN & names(out), "names in the recording")
+        _, said = tracer.communicate("\n", timeout=PATIENCE)
+        assert tracer.returncode == 0 and "jvm-perfmap" not in said, said
+    finally:
+        end(tracer)
+    assert OWN & names(out)

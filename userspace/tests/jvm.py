@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Java programs, compiled where they are tested, and Java virtual machines that run them."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import libraries
+from harness import Program, finish, spawn, tool
+
+OLDEST = 17  # whose HotSpot writes a perf map when it is asked
+
+
+def version() -> int:
+    said = subprocess.run([tool("java"), "-version"], capture_output=True, text=True, timeout=60, check=True).stderr
+    found = re.search(r'version "(\d+)', said)
+    assert found, said
+    return int(found[1])
+
+
+def build(source: Path, directory: Path) -> Path:
+    """The directory, with its classes: by the compiler's module, which a runtime without javac(1) has, too."""
+    assert version() >= OLDEST
+    command: list[str | Path] = [tool("java"), "-m", "jdk.compiler/com.sun.tools.javac.Main", "-d", directory, source]
+    with libraries.patience():
+        built = finish(spawn(command), 240)
+    assert built.status == 0, built
+    return directory
+
+
+def started(classes: Path, *words: str, options: tuple[str, ...] = (), within: tuple[str, ...] = ()) -> Program:
+    """within: a command that runs it."""
+    return Program(*within, tool("java"), "-Xmx256m", *options, "-cp", classes, *words)
