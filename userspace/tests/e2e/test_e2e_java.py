@@ -41,7 +41,8 @@ OWN = {"Clears.answer(int)", "Clears.main(java.lang.String[])"}
 
 @pytest.fixture(scope="module")
 def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return jvm.build(SOURCES / "Clears.java", tmp_path_factory.mktemp("java"))
+    place = tmp_path_factory.mktemp("java")
+    return jvm.build(SOURCES / "Breathes.java", jvm.build(SOURCES / "Clears.java", place))
 
 
 def nameless(recording: Recording) -> int:
@@ -269,3 +270,22 @@ def test_command_that_is_one(out: Path, classes: Path) -> None:
     finally:
         end(tracer)
     assert OWN & names(out)
+
+
+ROUNDS, HELD_MIB, LARGEST_MIB = 7, 192, 448
+
+
+@pytest.mark.parametrize("least", [16, LARGEST_MIB])
+def test_heap_that_is_given_back_is_kept_by_its_least_size(out: Path, classes: Path, least: int) -> None:
+    """What the advice of a storm says of Java: it holds."""
+    # On a machine with one processor it would be another collector's.
+    heap = ["-XX:+UseG1GC", f"-Xms{least}m", f"-Xmx{LARGEST_MIB}m"]
+    command: list[str | Path] = [tool("java"), *heap, "-cp", classes, "Breathes", str(ROUNDS), str(HELD_MIB)]
+    recording = record(out, command=command, exact=False)
+    assert recording.witness[-1]["rounds"] == ROUNDS
+    again = sum(row["again_bytes"] for row in recording.report["giveback"])
+    filled_again = (ROUNDS - 1) * HELD_MIB * MIB
+    if least < HELD_MIB:
+        assert again > 0.4 * filled_again
+    else:
+        assert again < 0.05 * filled_again
