@@ -224,6 +224,54 @@ def test_what_is_no_jvm_gets_no_signal(out: Path, tmp_path: Path, how: str) -> N
         assert program.last()["signals"] == 0
 
 
+# The same with a socket, as a JVM has. In a child: who listens is another process than the file says.
+LISTENS = """
+import json, mmap, os, socket, sys
+with open(sys.argv[1], "rb") as file:
+    code = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ | mmap.PROT_EXEC, flags=mmap.MAP_PRIVATE)
+name = f"/tmp/.java_pid{os.getpid()}"
+child = os.fork() if sys.argv[2] == "of another process" else 0
+if not child:
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind(name)
+    listening.listen()
+    print(json.dumps({"ready": 1}), flush=True)
+if not child and sys.argv[2] == "without an end":
+    connection, _ = listening.accept()
+    try:
+        while True:
+            connection.sendall(bytes(65536))
+    except OSError:
+        pass
+if child:
+    os.waitpid(child, 0)
+else:
+    sys.stdin.readline()
+    os.unlink(name)
+    print(json.dumps({"end": 1}), flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ("that does not answer", "did not answer in time"),
+        ("without an end", "has no Compiler.perfmap"),
+        ("of another process", "a map in its /tmp that is not its own"),
+    ],
+)
+def test_what_listens_like_a_jvm(out: Path, tmp_path: Path, how: str, reason: str) -> None:
+    """It is not waited for without end, nor listened to without end; and not asked again."""
+    library = tmp_path / "libjvm.so"
+    library.write_bytes(bytes(4096))
+    with Program(sys.executable, "-c", LISTENS, library, how) as program:
+        recording = record(out, "--jvm-perfmap", "-d", "1s", "-p", str(program.pid), exact=False)
+        assert f"process {program.pid} " in recording.result.stderr and reason in recording.result.stderr
+        program.go()
+        wait_until(lambda: "end" in program.lines[-1], "its end")
+    assert not Path(f"/tmp/.java_pid{program.pid}").exists()
+
+
 def test_stopped_one_gets_no_signal(out: Path, classes: Path) -> None:
     """It would handle it when it goes on, when nobody waits any more."""
     with jvm.started(classes, "Clears", str(16 * KIB)) as program:
