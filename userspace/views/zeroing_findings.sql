@@ -202,6 +202,8 @@ INSERT INTO advice (code, title, process, condition, gain, evidence, cost, expla
 	- (SELECT CASE WHEN huge_sparse THEN huge_saves_ns
 		* (1.0 - MIN(1.0, twice_huge_ns / MAX(huge_ns, 1.0))) ELSE 0.0 END
 		FROM huge_measure))
+	-- what is kept has to be touched once all the same
+	* CASE WHEN kernel_churns THEN (kernel_made - 1.0) / kernel_made ELSE 1.0 END
 	/ base_ns',
 '{kernel_faults} first-touch faults cleared {kernel_bytes}; the largest site has
 	{kernel_site_faults} of them, {kernel_site_bytes}.',

@@ -34,6 +34,7 @@ from harness import (
 pytestmark = pytest.mark.root
 
 KIB = 1024
+FEW = 0.05
 SOMEBODY = 61681  # no user of any system
 # Compiled, answer() is part of main() in some of the code: its name is that of the whole.
 OWN = {"Clears.answer(int)", "Clears.main(java.lang.String[])"}
@@ -45,11 +46,12 @@ def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return jvm.build(SOURCES / "Breathes.java", jvm.build(SOURCES / "Clears.java", place))
 
 
-def nameless(recording: Recording) -> int:
-    ((count,),) = recording.query(
-        "SELECT COUNT(*) FROM stack_frame JOIN frame USING (frame_id) WHERE function = '' AND kind = 'jit'"
+def nameless(recording: Recording) -> float:
+    """Of the frames of code that it made, the part without names: what it makes, and frees, beside its last map."""
+    ((count, frames),) = recording.query(
+        "SELECT SUM(function = ''), COUNT(*) FROM stack_frame JOIN frame USING (frame_id) WHERE kind = 'jit'"
     )
-    return int(count)
+    return float(count / frames)
 
 
 def left_in(tmp: Path, pid: int) -> set[str]:
@@ -80,7 +82,7 @@ def test_code_that_it_made_has_names(out: Path, classes: Path) -> None:
     called = [frame["function"] for frame in top["touched_at"]]
     assert "OptoRuntime::new_array_C" in " ".join(called) and OWN & set(called), called
     assert called[-1] in ("clone", "clone3", "start_thread"), called
-    assert nameless(recording) == 0
+    assert nameless(recording) < FEW
 
 
 def test_map_that_was_there(out: Path, classes: Path) -> None:
@@ -132,7 +134,7 @@ def test_of_another_user_in_its_own_namespaces(out: Path, public_dir: Path) -> N
         assert "jvm-perfmap" not in recording.result.stderr
         assert (tmp / ".java_pid1").is_socket() and not left_in(tmp, 1)
         goes_on(program)
-    assert nameless(recording) == 0
+    assert nameless(recording) < FEW
     assert OWN & {row[0] for row in recording.query("SELECT function FROM frame WHERE kind = 'jit'")}
 
 
@@ -195,7 +197,7 @@ def test_that_listens_already_gets_no_signal(out: Path, tmp_path: Path, classes:
         assert "jvm-perfmap" not in recording.result.stderr
         process.communicate("\n", timeout=PATIENCE)
         assert process.returncode == 0
-    assert nameless(recording) == 0
+    assert nameless(recording) < FEW
 
 
 # Executable memory of a file of that name. SIGQUIT ends it, or is counted: by who is no HotSpot.
@@ -298,7 +300,7 @@ def test_unasked_nobody_is(out: Path, classes: Path) -> None:
         recording = record(out, "-d", "2s", "-p", str(program.pid), exact=False)
         assert not Path(f"/tmp/.java_pid{program.pid}").exists() and not left_in(Path("/tmp"), program.pid)
         goes_on(program)
-    assert nameless(recording)
+    assert nameless(recording) > 1 - FEW
     assert any("--jvm-perfmap" in note for note in recording.report["notes"]), recording.report["notes"]
 
 

@@ -291,10 +291,10 @@ def test_no_recording_gets_both_directions(name: str) -> None:
 
 
 def test_gain_of_faults_is_theirs() -> None:
-    """No advice promises time that its toll did not take."""
+    """No advice promises time that its toll did not take, nor the first of 73 blocks, which is touched anyway."""
     made = facts.touched_churn()
     toll, observed = made.toll("zero.kernel"), made.one("SELECT * FROM observed")
-    assert state(made, "first-touch")["gain"] == pytest.approx(toll["time_ns"] / observed["observed_ns"])
+    assert state(made, "first-touch")["gain"] == pytest.approx(72 / 73 * toll["time_ns"] / observed["observed_ns"])
     assert toll["time_ns"] == pytest.approx(73 * 33 * MIB // PAGE * FAULT_NS)
     assert state(made, "map-churn")["gain"] < 73 * MS / observed["observed_ns"] + 0.01
 
