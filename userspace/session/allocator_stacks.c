@@ -112,7 +112,9 @@ struct allocator_code allocator_stacks_judge(struct allocator_stacks *stacks,
 	if (known) {
 		code.fn = GPOINTER_TO_UINT(known) >> 2;
 		code.in_allocator = GPOINTER_TO_UINT(known) & 2;
-		return code;
+		/* That it is in neither was found before it was known that this code is memset. */
+		if (code.fn || !in_memset)
+			return code;
 	}
 	if (bpf_map_lookup_elem(stacks->stacks_fd, &stack_id, &stack))
 		return code;
