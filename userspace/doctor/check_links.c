@@ -29,6 +29,7 @@ void check_places_free(struct check_places *places)
 struct check_arguments_bpf *check_load(enum uprobe_mechanism mechanism, const char *const *names)
 {
 	struct check_arguments_bpf *bpf = check_arguments_bpf__open();
+	int err;
 
 	if (!bpf)
 		return NULL;
@@ -39,9 +40,11 @@ struct check_arguments_bpf *check_load(enum uprobe_mechanism mechanism, const ch
 		if (mechanism != UPROBE_PERF)
 			bpf_program__set_expected_attach_type(program, ATTACH_UPROBE_MULTI);
 	}
-	if (!check_arguments_bpf__load(bpf))
+	err = check_arguments_bpf__load(bpf);
+	if (!err)
 		return bpf;
 	check_arguments_bpf__destroy(bpf);
+	errno = -err;
 	return NULL;
 }
 

@@ -11,7 +11,10 @@
 #include "session/store_string.h"
 
 #define KNOWN_MAX (4 * MEMTOLL_STORE_LOOPS)
-/* Each takes some us, and what is new 10 more for its code to be read. What is over is called no storing. */
+/*
+ * Each takes some us, and what is new 10 more for its code to be read. What is over is called no
+ * storing.
+ */
 #define DECODED_PER_SECOND 2000
 
 struct known {

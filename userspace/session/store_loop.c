@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "symbols/instruction.h"
 #include "session/store_string.h"
+#include "symbols/instruction.h"
 
 #define INSTRUCTIONS_MAX 64 /* of a loop, or a row of stores */
 #define ROW_STORES 4	    /* so many stores of one value, one beside the other, ... */
