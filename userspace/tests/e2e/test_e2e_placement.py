@@ -103,6 +103,12 @@ def doctor(pid: int) -> dict[str, Any]:
     return found
 
 
+def disassembly(module: str, start: int, length: int) -> str:
+    limits = (f"--start-address={start}", f"--stop-address={start + length}")
+    command = [tool("objdump"), "-d", *limits, module]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+
+
 def instructions(module: str, symbol: str, dynamic: bool = True) -> dict[int, str]:
     """Offset from the symbol and mnemonic of each instruction at its start, as objdump has them."""
     symbols = subprocess.run(
@@ -111,13 +117,7 @@ def instructions(module: str, symbol: str, dynamic: bool = True) -> dict[int, st
     found = re.search(rf"^([0-9a-f]+) [TWit] {symbol}(@@\S+)?$", symbols.stdout, re.M)
     assert found, f"nm finds no {symbol} in {module}"
     start = int(found[1], 16)
-    text = subprocess.run(
-        [tool("objdump"), "-d", f"--start-address={start}", f"--stop-address={start + 80}", module],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    ).stdout
+    text = disassembly(module, start, 80)
     lines = re.findall(r"^ *([0-9a-f]+):\t[0-9a-f ]+\t(?:bnd )?(\w+)", text, re.M)
     return {int(address, 16) - start: mnemonic for address, mnemonic in lines}
 
@@ -235,13 +235,7 @@ ALLOCATING = ("malloc", "calloc", "realloc", "posix_memalign", "aligned_alloc", 
 
 def target(module: str, address: int) -> tuple[str, int]:
     """Mnemonic and target of the instruction at an address, as objdump has them."""
-    text = subprocess.run(
-        [tool("objdump"), "-d", f"--start-address={address}", f"--stop-address={address + 6}", module],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    ).stdout
+    text = disassembly(module, address, 6)
     found = re.search(rf"^ *{address:x}:\t[0-9a-f ]+\t(\w+) +([0-9a-f]+)\b", text, re.M)
     assert found, text
     return found[1], int(found[2], 16)
