@@ -331,6 +331,7 @@ static void begin_coming(struct session *session)
 	if (watch)
 		watch->ready(watch->context);
 	begin_counts(session);
+	session->first_ns = now_ns();
 }
 
 static int add_targets(struct session *session)
@@ -356,7 +357,7 @@ static int add_targets(struct session *session)
 	if (config->cgroup || config->watch)
 		session_add_coming(session, begin_coming);
 	if (config->watch)
-		config->watch->begun(config->watch->context);
+		config->watch->begun(config->watch->context, session->first_ns);
 	if (config->cgroup) {
 		recording_meta(session->recording, "cgroup", config->cgroup);
 		if (config->container)
@@ -548,11 +549,12 @@ static int step_finish(struct session *session)
 {
 	struct recording *recording = session->recording;
 	const char *reason = session->end_reason;
-	uint64_t end = now_ns();
+	uint64_t end;
 	int err;
 
 	budget_end(session->budget);
 	stop_counting(session);
+	end = now_ns();
 	progress_ending(&session->config, "detaching");
 	detach(session);
 	report_other_tracers(session);

@@ -26,9 +26,10 @@ struct session_watch {
 	void *context;
 	/* Append processes to follow; those that are followed already do no harm. */
 	void (*find)(void *context, GArray *pids);
-	/* All is prepared. Counting begins when it returns, and has begun. */
+	/* All is prepared. Counting begins when it returns, and has begun: with the first
+	   target then. */
 	void (*ready)(void *context);
-	void (*begun)(void *context);
+	void (*begun)(void *context, uint64_t first_ns);
 };
 
 struct session_config {

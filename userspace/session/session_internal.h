@@ -54,6 +54,7 @@ struct session {
 	sigset_t old_signals;
 	bool signals_blocked;
 	uint64_t start_ns;
+	uint64_t first_ns;   /* the first target is about to count */
 	uint64_t end_due_ns; /* 0: none */
 	uint64_t slice_start_ns;
 	uint64_t cgroup_read_ns;

@@ -23,9 +23,10 @@ struct run {
 	bool unwanted; /* it is killed, and has not failed */
 	bool done;     /* its last message has come */
 	uint64_t due_ns;
-	uint64_t bytes;	      /* of the recording, at the end of an interval */
-	uint64_t started_ns;  /* then: since when it ends */
-	uint64_t follower_ns; /* when counting began in the next one; 0: not yet */
+	uint64_t bytes;		    /* of the recording, at the end of an interval */
+	uint64_t started_ns;	    /* then: since when it ends */
+	uint64_t follower_first_ns; /* when the next one began to count; 0: not yet */
+	uint64_t follower_ns;	    /* and did so for all */
 };
 
 struct rotation {
@@ -198,8 +199,10 @@ static void start(struct rotation *rotation, uint64_t now_ns)
 	g_ptr_array_add(rotation->runs, run);
 }
 
-static void on_begun(struct rotation *rotation, struct run *run, uint64_t at_ns, uint64_t now_ns)
+static void on_begun(struct rotation *rotation, struct run *run,
+		     const struct worker_message *message, uint64_t now_ns)
 {
+	uint64_t at_ns = message->begun.at_ns;
 	struct run *before = counting(rotation);
 
 	run->begun = true;
@@ -211,6 +214,7 @@ static void on_begun(struct rotation *rotation, struct run *run, uint64_t at_ns,
 	if (rotation->detailed != run->detailed)
 		rotation->due_ns = now_ns;
 	if (before) {
+		before->follower_first_ns = message->begun.first_ns;
 		before->follower_ns = at_ns;
 		end_run(before, now_ns);
 	} else if (rotation->blind_ns) {
@@ -233,6 +237,14 @@ static void on_failed(struct rotation *rotation, struct run *run)
 	rotation->config.on_failure(rotation->config.context);
 }
 
+/* In both as soon as one target is, in none as long as one is not. */
+static int64_t overlap_ns(const struct run *run, uint64_t end_ns)
+{
+	uint64_t since_ns = end_ns < run->follower_ns ? run->follower_ns : run->follower_first_ns;
+
+	return (int64_t)(end_ns - since_ns);
+}
+
 static void on_done(struct rotation *rotation, struct run *run,
 		    const struct worker_message *message)
 {
@@ -242,8 +254,7 @@ static void on_done(struct rotation *rotation, struct run *run,
 	if (run->begun && !message->done.status) {
 		rotation->failures = 0;
 		if (run->follower_ns && message->done.end_ns)
-			config->on_switched(config->context,
-					    (int64_t)(message->done.end_ns - run->follower_ns));
+			config->on_switched(config->context, overlap_ns(run, message->done.end_ns));
 		if (message->done.kept)
 			watch_log(LOG_INFO, "%s is whole", worker_name(run->worker));
 		/* Ended by itself: it had become too large. */
@@ -268,7 +279,7 @@ static void take(struct rotation *rotation, struct run *run, const struct worker
 	case WORKER_BEGUN:
 		/* What is killed does not take over, though it may have begun just before. */
 		if (!run->killed)
-			on_begun(rotation, run, message->begun.at_ns, now_ns);
+			on_begun(rotation, run, message, now_ns);
 		break;
 	case WORKER_DONE:
 		on_done(rotation, run, message);

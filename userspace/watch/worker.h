@@ -21,7 +21,7 @@ struct target_set;
 
 enum worker_event {
 	WORKER_READY,	   /* all is prepared: counting begins at worker_go() */
-	WORKER_BEGUN,	   /* at_ns */
+	WORKER_BEGUN,	   /* begun */
 	WORKER_TARGET,	   /* what one of them did in an interval */
 	WORKER_CORRECTION, /* what these differ by from that of the whole recording; may be below 0 */
 	WORKER_LOSS,	   /* in an interval */
@@ -42,7 +42,8 @@ struct worker_message {
 	enum worker_event event;
 	union {
 		struct {
-			uint64_t at_ns;
+			uint64_t first_ns; /* the first target counts */
+			uint64_t at_ns;	   /* all do */
 		} begun;
 		struct {
 			uint32_t index;

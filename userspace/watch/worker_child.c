@@ -69,11 +69,13 @@ static void on_ready(void *context)
 	(void)!recv(child->fd, &go, 1, MSG_DONTWAIT);
 }
 
-static void on_begun(void *context)
+static void on_begun(void *context, uint64_t first_ns)
 {
 	struct child *child = context;
 
-	tell(child, &(struct worker_message){ .event = WORKER_BEGUN, .begun.at_ns = now_ns() });
+	tell(child,
+	     &(struct worker_message){ .event = WORKER_BEGUN,
+				       .begun = { .first_ns = first_ns, .at_ns = now_ns() } });
 }
 
 /* ---- intervals ---- */
