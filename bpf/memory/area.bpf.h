@@ -54,6 +54,9 @@ struct {
 	__type(value, __u8);
 } files_sent SEC(".maps");
 
+/* What shmem_zero_setup() calls the file behind shared anonymous memory: each mapping has its own. */
+#define ZERO_FILE_NAME 0x6f72657a2f766564ULL /* "dev/zero": no name of a file has a '/' */
+
 /*
  * All that the kernel has of the area and its file, as numbers: read while the area is known to be
  * there, under the lock or before area_peek() looks again. A global function: each way through it
@@ -64,6 +67,7 @@ int area_take(__u64 area_at, struct area_query *query)
 	struct vm_area_struct *vma = (struct vm_area_struct *)area_at;
 	struct file *file = NULL;
 	struct super_block *sb;
+	__u64 name;
 
 	if (!query)
 		return 0;
@@ -91,6 +95,8 @@ int area_take(__u64 area_at, struct area_query *query)
 		query->mapping = (__u64)BPF_CORE_READ(file, f_mapping);
 	query->offset = BPF_CORE_READ(vma, vm_pgoff);
 	query->name = (__u64)BPF_CORE_READ(file, f_path.dentry, d_name.name);
+	if (query->tmpfs && !bpf_probe_read_kernel(&name, sizeof(name), (void *)query->name))
+		query->zero_file = name == ZERO_FILE_NAME;
 	return 0;
 }
 
@@ -236,7 +242,8 @@ static __always_inline bool is_thread_stack(struct task_struct *task,
 }
 
 /*
- * A file area's name goes to userspace once per process. Should it be gone, reading it fails.
+ * A file area's name goes to userspace once per process. Should it be gone, reading it fails. Of
+ * shared anonymous memory, whose files come with each mapping, there is nothing to be said.
  * Whether it was sent now, which wakes.
  */
 static __always_inline bool file_send(struct task_struct *task, struct thread *thread,
@@ -245,8 +252,9 @@ static __always_inline bool file_send(struct task_struct *task, struct thread *t
 	struct file_key key = { .inode = query->inode, .dev = query->dev, .tgid = task->tgid };
 	struct memtoll_file *file = &thread->file;
 	__u8 sent = 1;
+	bool wakes;
 
-	if (bpf_map_lookup_elem(&files_sent, &key))
+	if (query->zero_file || bpf_map_lookup_elem(&files_sent, &key))
 		return false;
 	bpf_map_update_elem(&files_sent, &key, &sent, BPF_ANY);
 	file->kind = EVENT_FILE;
@@ -255,8 +263,9 @@ static __always_inline bool file_send(struct task_struct *task, struct thread *t
 	file->dev = query->dev;
 	if (bpf_probe_read_kernel_str(file->name, sizeof(file->name), (void *)query->name) < 0)
 		file->name[0] = '\0';
-	emit(file, sizeof(*file), LOST_RING_PROCESS, 1, true);
-	return true;
+	wakes = wake_is_due(bpf_ktime_get_ns());
+	emit(file, sizeof(*file), LOST_RING_PROCESS, 1, wakes);
+	return wakes;
 }
 
 /* Arena, thread stack or plain; false: not known yet, ask again. */
@@ -334,6 +343,7 @@ static __always_inline bool area_ask(struct task_struct *task, struct thread *th
 	cache->shared = query->shared;
 	cache->hugetlb = query->hugetlb;
 	cache->tmpfs = query->tmpfs;
+	cache->zero_file = query->zero_file;
 	cache->mapping = query->mapping;
 	cache->offset = query->offset - query->start / MEMTOLL_PAGE_SIZE;
 	cache->flags = query->flags;

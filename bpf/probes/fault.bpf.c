@@ -189,7 +189,8 @@ static __always_inline void run_add(struct thread *thread, bool major, bool time
 		run->fault_class = fault->fault_class;
 		run->area = fault->area;
 		run->in_fn = fault->in_fn;
-		run->flags = fault->flags | (major ? RUN_MAJOR : 0);
+		run->flags = fault->flags | (major ? RUN_MAJOR : 0) |
+			     thread->area.zero_file * RUN_ZERO_FILE;
 		run->address = fault->address;
 		run->pages = 0;
 		run->faults = 0;

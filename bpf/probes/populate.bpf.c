@@ -243,7 +243,8 @@ int populate_end(struct thread *thread)
 	run->tid = task->pid;
 	run->area = thread->area.area;
 	run->in_fn = thread->in_fn;
-	run->flags = RUN_KERNEL_MODE | RUN_WRITE | RUN_POPULATED;
+	run->flags = RUN_KERNEL_MODE | RUN_WRITE | RUN_POPULATED |
+		     thread->area.zero_file * RUN_ZERO_FILE;
 	run->address = populated->address & ~(MEMTOLL_PAGE_SIZE - 1);
 	run->first_ns = populated->now;
 	run->last_ns = populated->now;

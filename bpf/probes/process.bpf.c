@@ -23,27 +23,6 @@
 #include "probes/read.bpf.h"
 
 /*
- * Userspace is woken for a process that comes or ends, so that it may look at it while it is there.
- * Where they come and go by the hundreds it is too late for most of them, and waking takes a tenth
- * of what a fork does: after WAKE_BURST at once no more than one in WAKE_NS. Userspace polls.
- */
-#define WAKE_NS 5000000ULL
-#define WAKE_BURST 64
-
-__u64 woken_until_ns = 0; /* so far the wake-ups are spent */
-
-static __always_inline bool wake_is_due(__u64 now)
-{
-	__u64 spent_ns = woken_until_ns < now ? now : woken_until_ns;
-
-	if (spent_ns - now >= WAKE_BURST * WAKE_NS)
-		return false;
-	/* Of two CPUs here at once both wake. */
-	woken_until_ns = spent_ns + WAKE_NS;
-	return true;
-}
-
-/*
  * To look at a new process takes userspace the better part of a millisecond, which the overhead
  * limit pays for so often (start_every_ns; 0: it has no limit), and for START_BURST at once. Where
  * they come faster they are a storm until they no longer do: one in STORM_TIMES as long is looked

@@ -50,7 +50,7 @@ struct order {
 	__u32 block_generation;
 	__u16 followed; /* faults; the open fault stands for the first of all */
 	__u16 left;	/* that still may follow; 0: none */
-	__u32 faults;	/* of the thread, whether in order or not */
+	__u32 faults;	/* of the thread, whether in order or not, from some number on */
 };
 
 #endif /* MEMTOLL_FAULT_ORDER_BPF_H */

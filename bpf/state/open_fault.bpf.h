@@ -80,6 +80,7 @@ struct area_cache {
 	__u8 shared;
 	__u8 hugetlb;
 	__u8 tmpfs;
+	__u8 zero_file;	 /* shared anonymous memory, whose file nobody has named */
 	__u8 userfault;	 /* registered with a userfaultfd */
 	__u32 voluntary; /* the thread's switches when that was asked */
 	__u64 flags;	 /* VM_* */
@@ -101,6 +102,7 @@ struct area_query {
 	__u8 hugetlb;
 	bool file;
 	bool tmpfs; /* the file is one of it */
+	bool zero_file;
 	bool userfault;
 	bool regular;
 	__u64 name; /* where the kernel has the last part of the file's path */

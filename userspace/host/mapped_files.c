@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/keyed_hash.h"
+#include "events/run_file.h"
 #include "host/maps.h"
 
 /* Device numbers in the kernel's own format (include/linux/kdev_t.h). */
@@ -26,6 +27,13 @@ struct file {
 #define SLOW_NS 10000000ULL
 #define LARGE_MAPPINGS 1024U
 #define REST_TIMES 20
+/*
+ * All maps together: one part of the time in so many is spent on reading them, but for so much at
+ * once, as where a program begins. Of files first seen beyond that only the last part of the path is
+ * known as well.
+ */
+#define READING_PART 20
+#define READING_BURST_NS 50000000ULL
 /* Bytes of all paths together; beyond it only the last parts are kept. */
 #define PATHS_MAX (16U << 20)
 #define RESTING_MAX 1024U
@@ -34,6 +42,8 @@ struct mapped_files {
 	GHashTable *files;   /* struct file -> itself */
 	GHashTable *resting; /* pid -> until when, CLOCK_MONOTONIC ns */
 	size_t path_bytes;
+	uint64_t reading_ns; /* that maps took to be read, less the part of the time since */
+	uint64_t reading_seen_ns;
 };
 
 static guint file_hash(gconstpointer key)
@@ -148,6 +158,15 @@ static void rest(struct mapped_files *mapped, pid_t pid, uint64_t until)
 			    g_memdup2(&until, sizeof(until)));
 }
 
+static bool may_read(struct mapped_files *mapped, uint64_t now)
+{
+	uint64_t part = (now - mapped->reading_seen_ns) / READING_PART;
+
+	mapped->reading_ns -= MIN(mapped->reading_ns, part);
+	mapped->reading_seen_ns = now;
+	return mapped->reading_ns <= READING_BURST_NS;
+}
+
 static void read_files(struct mapped_files *mapped, pid_t pid, struct file *asked)
 {
 	uint64_t begin = now_ns(), took;
@@ -155,10 +174,11 @@ static void read_files(struct mapped_files *mapped, pid_t pid, struct file *aske
 	bool slow;
 	int err;
 
-	if (is_resting(mapped, pid, begin))
+	if (is_resting(mapped, pid, begin) || !may_read(mapped, begin))
 		return;
 	err = maps_read(pid, &maps);
 	took = now_ns() - begin;
+	mapped->reading_ns += took;
 	slow = took > SLOW_NS && (err || maps.count > LARGE_MAPPINGS);
 	take_files(mapped, &maps, asked, slow);
 	maps_free(&maps);
@@ -199,8 +219,11 @@ void mapped_files_learn_code(struct mapped_files *mapped, const struct maps *map
 
 const char *mapped_files_path(const struct mapped_files *mapped, uint32_t dev, uint64_t inode)
 {
-	const struct file *file = find(mapped, dev, inode);
+	const struct file *file;
 
+	if (inode == ZERO_FILE_INODE)
+		return ZERO_FILE_PATH;
+	file = find(mapped, dev, inode);
 	return file ? file->path : "";
 }
 

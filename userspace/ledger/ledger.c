@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "events/passed.h"
 #include "events/refined.h"
+#include "events/run_file.h"
 
 /* A thread and the allocator: runs taken inside a call belong to the block that it returns. */
 struct caller {
@@ -224,7 +225,7 @@ static struct charge *charge_get(struct ledger *ledger, const struct memtoll_run
 		.in_fn = run->in_fn,
 		.major = run->flags & RUN_MAJOR,
 		.memset = (run->flags & RUN_MEMSET) && (run->flags & RUN_FILL_ZERO),
-		.inode = named ? run->inode : 0,
+		.inode = named ? run_file_inode(run) : 0,
 		.dev = named ? run->dev : 0,
 	};
 

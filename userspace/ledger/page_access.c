@@ -14,6 +14,7 @@
 #include "bpf/wire/pages.h"
 #include "events/passed.h"
 #include "events/refined.h"
+#include "events/run_file.h"
 
 #define PAGE MEMTOLL_PAGE_SIZE
 #define TABLE_PAGES 512
@@ -181,7 +182,7 @@ static struct site *site_get(struct process_access *process, const struct memtol
 			key.area = AREA_SHARED;
 	} else {
 		key.area = part->area;
-		key.inode = part->inode;
+		key.inode = run_file_inode(part);
 		key.dev = part->dev;
 	}
 	site = g_hash_table_lookup(process->sites, &key);

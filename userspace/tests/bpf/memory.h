@@ -44,6 +44,7 @@ static struct {
 	const struct memtoll_series *series;
 	unsigned at;
 	__u64 address;
+	int files; /* told of before the runs */
 } reading;
 
 /* A present entry of a page frame. */
@@ -174,9 +175,11 @@ static inline struct memtoll_run next_run(void)
 	struct memtoll_run run;
 
 	if (!series) {
-		while ((record = kernel_ring_take(&events, NULL, NULL)))
+		while ((record = kernel_ring_take(&events, NULL, NULL))) {
+			reading.files += *record == EVENT_FILE;
 			if (*record != EVENT_STACK && *record != EVENT_FILE)
 				break;
+		}
 		if (!record)
 			fail_msg("there are no more runs");
 		if (*record == EVENT_RUN)

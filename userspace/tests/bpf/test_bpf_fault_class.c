@@ -526,6 +526,59 @@ static void test_file_is_named_once(void **state)
 	assert_no_event();
 }
 
+/* How many of so many files, each in an area of its own, wake userspace. */
+static int wakes_for_files(int count)
+{
+	unsigned long long flags = 0;
+	const __u32 *record;
+	int i, told = 0, woken = 0;
+
+	for (i = 0; i < count; i++) {
+		file.inode.i_ino++;
+		area_generation++;
+		fault_at(PAGE, IP, READS);
+		while ((record = kernel_ring_take(&events, NULL, &flags)))
+			if (*record == EVENT_FILE) {
+				told++;
+				woken += flags == BPF_RB_FORCE_WAKEUP;
+			}
+	}
+	assert_int_equal(told, count);
+	return woken;
+}
+
+/* Each is an interrupt: a program that maps one after the other has no more than a few. */
+static void test_files_wake_for_few(void **state)
+{
+	begin(PRIVATE_FILE);
+	set_page(0);
+	woken_until_ns = 0;
+	assert_int_equal(wakes_for_files(1009), 64);
+	kernel.now_ns += 1000000000;
+	assert_int_equal(wakes_for_files(13), 13);
+}
+
+/* Of shared anonymous memory each mapping has a file: none is told of, and all are of one. */
+static void test_zero_files_have_no_name(void **state)
+{
+	struct memtoll_run run;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		begin(SHARED_MEMORY);
+		if (i)
+			strcpy(file.name, "dev/zero");
+		reading.files = 0;
+		set_page(0);
+		fault_at(PAGE, IP, WRITES);
+		run = end_fault(MIN);
+		assert_int_equal(run.area, AREA_SHARED);
+		assert_int_equal(run.inode, 104729);
+		assert_int_equal(run.flags & RUN_ZERO_FILE, i ? RUN_ZERO_FILE : 0);
+		assert_int_equal(reading.files, !i);
+	}
+}
+
 /* A helper of the kernel's that may not sleep, or an address with a tag: no page will be mapped. */
 static void test_no_fault_at_all(void **state)
 {
@@ -597,6 +650,8 @@ int main(void)
 		cmocka_unit_test(test_walk_fails),
 		cmocka_unit_test(test_areas),
 		cmocka_unit_test(test_file_is_named_once),
+		cmocka_unit_test(test_files_wake_for_few),
+		cmocka_unit_test(test_zero_files_have_no_name),
 		cmocka_unit_test(test_no_fault_at_all),
 		cmocka_unit_test(test_stranger),
 		cmocka_unit_test(test_size_of_huge_pool),

@@ -277,6 +277,35 @@ static void test_places_of_small_mapping_calls(void **state)
 	fault_draw = ~0U;
 }
 
+/* What their programs took, by those that were timed, of 4009 faults of so many threads. */
+static __u64 timed_ns(int threads)
+{
+	__u64 ns;
+	int i;
+
+	begin();
+	kernel.tick_ns = 101;
+	for (i = 0; i < threads; i++) {
+		host.task.pid = TGID + i;
+		scatter(i * (4009 / threads), 4009 / threads);
+	}
+	kernel.tick_ns = 0;
+	ns = host_rates()->fault_ns;
+	drain();
+	while (kernel_ring_take(&events, NULL, NULL))
+		;
+	return ns;
+}
+
+/* One in 64 is timed also where no thread lives so long. */
+static void test_short_threads_are_timed(void **state)
+{
+	__u64 one = timed_ns(1), many = timed_ns(211);
+
+	assert_true(one > 0);
+	assert_in_range(many, one / 2, one * 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -287,6 +316,7 @@ int main(void)
 		cmocka_unit_test(test_small_mapping_calls),
 		cmocka_unit_test(test_mapping_calls_that_are_all_looked_at),
 		cmocka_unit_test(test_places_of_small_mapping_calls),
+		cmocka_unit_test(test_short_threads_are_timed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

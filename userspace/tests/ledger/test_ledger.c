@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The ledger: records in, facts out. Counts are prime; what goes in comes out exactly once. */
+#include "host/mapped_files.h"
 #include "ledger_records.h"
 
 /* 23 blocks made and freed, 23 x 7 pages touched: all of it, and nothing twice. */
@@ -385,6 +386,30 @@ static void test_charges_by_file(void **state)
 	forget(&facts);
 }
 
+/* Each mapping of shared anonymous memory has a file of its own: they are one to who reads of it. */
+static void test_zero_files_are_one(void **state)
+{
+	struct ledger *ledger = *state;
+	struct memtoll_run run = sweep(POOL, 3, 10);
+	const struct charge *charge;
+	struct facts facts;
+	int i;
+
+	run.area = AREA_SHARED;
+	run.flags |= RUN_ZERO_FILE;
+	run.dev = 1;
+	for (i = 0; i < 1009; i++) {
+		run.inode = 104729 + i;
+		ledger_run(ledger, &run);
+	}
+	facts = drain(ledger);
+	assert_int_equal(facts.charges->len, 1);
+	charge = &g_array_index(facts.charges, struct charge, 0);
+	assert_int_equal(charge->pages, 3 * 1009);
+	assert_string_equal(mapped_files_path(NULL, charge->dev, charge->inode), "/dev/zero");
+	forget(&facts);
+}
+
 static void on_run(void *context, const struct memtoll_run *run, uint64_t allocated_stack,
 		   uint8_t allocated_fn)
 {
@@ -501,6 +526,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_exit_in_call, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_threads_free_for_each_other, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_charges_by_file, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_zero_files_are_one, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_run_callback, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_realloc_keeps_pages, setup, teardown),
 	};

@@ -181,6 +181,32 @@ static void test_a_refresh_names_files(void **state)
 	maps_free(&maps);
 }
 
+/* Whether the process is looked at for the name of a file that it has just mapped for the first time. */
+static bool is_looked_at(struct parts *parts)
+{
+	static uint64_t inode = 1ULL << 40;
+	struct memtoll_file file = {
+		.kind = EVENT_FILE, .tgid = getpid(), .inode = ++inode, .name = "last part"
+	};
+
+	mapped_files_learn(parts->consumers->areas, &file);
+	assert_string_equal(mapped_files_path(parts->consumers->areas, 0, inode), "last part");
+	return reads();
+}
+
+/* Who maps file after file is not looked at each time; once there is time again it is. */
+static void test_looks_for_names_end(void **state)
+{
+	struct parts *parts = *state;
+
+	reads();
+	assert_true(is_looked_at(parts));
+	while (is_looked_at(parts))
+		;
+	while (!is_looked_at(parts))
+		;
+}
+
 struct seen {
 	char text[256];
 };
@@ -259,6 +285,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_a_refresh_reads_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_refresh_names_files, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_looks_for_names_end, set_up, tear_down),
 		cmocka_unit_test(test_observers_are_called_at_their_moment),
 	};
 
