@@ -73,13 +73,13 @@ struct {
 	__type(value, __u8);
 } paths_sent SEC(".maps");
 
-SUM_TABLE(passes, 8192, 512, struct memtoll_pass_key, struct memtoll_pass_sum);
+PROCESS_SUM_TABLE(passes, 8704, struct memtoll_pass_key, struct memtoll_pass_sum);
 
 static __always_inline void pass_add(const struct memtoll_pass_key *key,
 				     const struct memtoll_pass_sum *more)
 {
 	static const struct memtoll_pass_sum zero;
-	struct memtoll_pass_sum *sum = row_get(&passes, &passes_spare, key, &zero);
+	struct memtoll_pass_sum *sum = process_row_get(&passes, key, &zero);
 
 	if (!sum) {
 		lose(LOST_COSTS_FULL, more->passes + more->syscalls + more->passed);

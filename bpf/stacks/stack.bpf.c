@@ -38,13 +38,13 @@ int stack_announce(__u32 tgid, __u64 id)
 	return 0;
 }
 
-SUM_TABLE(walks, 8192, 512, struct memtoll_walk_key, struct memtoll_walk_sum);
+PROCESS_SUM_TABLE(walks, 8704, struct memtoll_walk_key, struct memtoll_walk_sum);
 
 static __always_inline void walks_add(__u32 tgid, __u64 ns, __u32 count)
 {
 	struct memtoll_walk_key key = { .tgid = tgid };
 	static const struct memtoll_walk_sum zero;
-	struct memtoll_walk_sum *sum = row_get(&walks, &walks_spare, &key, &zero);
+	struct memtoll_walk_sum *sum = process_row_get(&walks, &key, &zero);
 
 	if (!sum) {
 		lose(LOST_COSTS_FULL, count);

@@ -30,6 +30,20 @@
 		__type(value, value_type);                      \
 	} name##_spare SEC(".maps")
 
+/*
+ * Of sums with one row for each process, which its threads add to now and then: one row for all CPUs,
+ * of memory that is taken beforehand. Where processes come by the hundreds each has one made, and
+ * what the kernel keeps ready of a hash per CPU is then filled up again and again by an interrupt to
+ * the CPU itself: 15 us at the end of each process in a virtual machine.
+ */
+#define PROCESS_SUM_TABLE(name, rows, key_type, value_type) \
+	struct {                                            \
+		__uint(type, BPF_MAP_TYPE_HASH);            \
+		__uint(max_entries, rows);                  \
+		__type(key, key_type);                      \
+		__type(value, value_type);                  \
+	} name SEC(".maps")
+
 static __always_inline void *row_find(void *table, void *spare, const void *key)
 {
 	void *row = bpf_map_lookup_elem(table, key);
@@ -55,6 +69,16 @@ static __always_inline void *row_get(void *table, void *spare, const void *key, 
 	void *row = row_find(table, spare, key);
 
 	return row ? row : row_make(table, spare, key, zero);
+}
+
+static __always_inline void *process_row_get(void *table, const void *key, const void *zero)
+{
+	void *row = bpf_map_lookup_elem(table, key);
+
+	if (row)
+		return row;
+	bpf_map_update_elem(table, key, zero, BPF_NOEXIST);
+	return bpf_map_lookup_elem(table, key);
 }
 
 #endif /* MEMTOLL_ROW_BPF_H */

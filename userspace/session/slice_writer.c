@@ -622,11 +622,15 @@ static void read_sums(struct slice_writer *writer)
 	} tables[SUMMED_SPARE] = {
 #define TABLE(name, sum, pairs, each) \
 	{ maps->name, maps->name##_spare, sizeof(sum) / sizeof(uint64_t), pairs, each }
+#define PROCESS_TABLE(name, sum, each)                                    \
+	{                                                                 \
+		maps->name, NULL, sizeof(sum) / sizeof(uint64_t), 0, each \
+	}
 		[SUMMED_CALLS] = TABLE(calls, struct memtoll_call_sum, 0, on_call_sum),
 		[SUMMED_MAP_CALLS] = TABLE(map_calls, struct memtoll_map_sum, 0, on_map_sum),
 		[SUMMED_SWAPS] = TABLE(swaps, struct memtoll_swap_sum, 0, on_swap_sum),
-		[SUMMED_WALKS] = TABLE(walks, struct memtoll_walk_sum, 0, on_walk_sum),
-		[SUMMED_PASSES] = TABLE(passes, struct memtoll_pass_sum, 0, on_pass_sum),
+		[SUMMED_WALKS] = PROCESS_TABLE(walks, struct memtoll_walk_sum, on_walk_sum),
+		[SUMMED_PASSES] = PROCESS_TABLE(passes, struct memtoll_pass_sum, on_pass_sum),
 		[SUMMED_DROPS] = TABLE(drops, struct memtoll_drop_sum, 0, on_drop_sum),
 		[SUMMED_WAITS] = TABLE(answers, struct memtoll_answer_sum, LATENCY_PAIRS, on_waits),
 	};
@@ -637,6 +641,8 @@ static void read_sums(struct slice_writer *writer)
 	sums_each_place(maps->call_places, writer->call_places, &reader);
 	for (i = 0; i < SUMMED; i++) {
 		map = i < SUMMED_SPARE ? tables[i].map : tables[i - SUMMED_SPARE].spare;
+		if (!map)
+			continue;
 		reader.each = tables[i % SUMMED_SPARE].each;
 		if (i % SUMMED_SPARE == SUMMED_CALLS)
 			sums_each_call(map, writer->last[i], &reader);

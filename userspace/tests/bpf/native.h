@@ -69,7 +69,6 @@ static void maps_begin(void)
 	ADD_MAP(rates, MAP_ARRAY);
 	ADD_MAP(stacks, MAP_HASH);
 	ADD_MAP(walks, MAP_HASH);
-	ADD_MAP(walks_spare, MAP_HASH);
 	ADD_MAP(files_sent, MAP_LRU);
 	ADD_MAP(call_places, MAP_ARRAY);
 	ADD_MAP(calls, MAP_HASH);
