@@ -57,6 +57,8 @@ TELLS_NOTHING = {
     "hit_gap": {"hit"},
     "sampled": {"call"},
     "hold_part": {"part"},
+    # hint: a name in the program, as functions are, which keep theirs.
+    "hold_pin": {"at", "call", "hint"},
     "price": {"probe"},
     "calibration": {"name"},
     "system_counter": {"name"},

@@ -18,10 +18,12 @@
 #include "host/privileges.h"
 
 #define PROCESSES_MAX 4096U
+#define PINNING_TOLD 8192U /* blocks, of all processes together */
 
 enum {
 	OPTION_READ_SWAPPED = 300,
 	OPTION_SCHEMA,
+	OPTION_PINNING,
 };
 
 struct hold_options {
@@ -29,6 +31,7 @@ struct hold_options {
 	bool json;
 	bool schema;
 	bool read_swapped;
+	bool pinning;
 };
 
 static const struct argp_option hold_argp_options[] = {
@@ -44,6 +47,8 @@ static const struct argp_option hold_argp_options[] = {
 	  "read heaps' pages that are swapped out, too, which brings them back", 2 },
 	{ NULL, 0, NULL, 0, "Output:", 3 },
 	{ "json", 'j', NULL, 0, "one JSON object instead of text", 3 },
+	{ "pinning", OPTION_PINNING, NULL, 0,
+	  "with --json: blocks that keep free memory from going back, one by one, by address", 3 },
 	{ "schema", OPTION_SCHEMA, NULL, 0, "print the JSON Schema of --json; needs no target", 3 },
 	{ 0 },
 };
@@ -58,6 +63,9 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 		return 0;
 	case OPTION_READ_SWAPPED:
 		options->read_swapped = true;
+		return 0;
+	case OPTION_PINNING:
+		options->pinning = true;
 		return 0;
 	case OPTION_SCHEMA:
 		options->schema = true;
@@ -152,7 +160,7 @@ static int print(const struct hold_options *options, const GPtrArray *processes,
 	guint i;
 
 	if (options->json)
-		hold_json(stdout, processes, missing);
+		hold_json(stdout, processes, missing, options->pinning ? PINNING_TOLD : 0);
 	else
 		hold_text(stdout,
 			  options->target.cgroup ? options->target.cgroup : options->target.pids,

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "hold/heap_sum.h"
 
+#include "hold/locked_ranges.h"
+
 #define CHUNK_STRUCT 48ULL /* sizeof(struct malloc_chunk) */
+#define HEADER 16U	   /* from a chunk to what malloc returns */
+/* Below less than this no end of a heap matters. */
+#define BELOW_LEAST (16 * VIEW_PAGE)
 
 /* Free chunks side by side, as malloc_consolidate() joins them. */
 struct run {
@@ -16,6 +21,9 @@ struct summing {
 	const struct heap_chunks *chunks;
 	struct arena_sum *sum;
 	GHashTable *pins; /* size -> struct pin */
+	struct pinning *pinning;
+	uint64_t below;	    /* in this heap: resident bytes of the largest free stretch, */
+	uint64_t below_end; /* and where it ends */
 };
 
 struct page_bytes arena_free(const struct arena_sum *sum)
@@ -40,14 +48,21 @@ static void trim_top(const struct summing *summing, const struct run *run, struc
 	page_bytes_join(&summing->sum->trim_top, trim);
 }
 
-/* mtrim(): whole pages behind the chunk's own fields. */
+/*
+ * mtrim(): whole pages behind the chunk's own fields, by one madvise(2), which ends at the first
+ * mapping that is locked. sbrk(2) takes no notice of that.
+ */
 static void trim_middle(const struct summing *summing, const struct run *run,
-			struct page_bytes *trim)
+			struct page_bytes *trim, struct page_bytes *locked)
 {
 	uint64_t from = (run->start + CHUNK_STRUCT + VIEW_PAGE - 1) & ~(VIEW_PAGE - 1);
+	uint64_t end = run->end & ~(VIEW_PAGE - 1), open;
 
-	if (run->end - run->start > VIEW_PAGE - 1 + CHUNK_STRUCT && run->end > from)
-		page_bytes_add(trim, &summing->chunks->pages, from, run->end & ~(VIEW_PAGE - 1));
+	if (run->end - run->start <= VIEW_PAGE - 1 + CHUNK_STRUCT || run->end <= from)
+		return;
+	open = locked_ranges_first(summing->walk->locked, from, end);
+	page_bytes_add(trim, &summing->chunks->pages, from, open);
+	page_bytes_add(locked, &summing->chunks->pages, open, end);
 }
 
 static void count_pin(const struct summing *summing, const struct run *run, uint64_t bytes)
@@ -69,23 +84,71 @@ static void count_pin(const struct summing *summing, const struct run *run, uint
 	pin->bytes += bytes;
 }
 
-static void end_run(const struct summing *summing, const struct run *run)
+/* The live chunk before what is free; false: none, or it is one of a thread's cache. */
+static bool live_before(const struct summing *summing, const struct run *run, uint64_t *address)
 {
-	struct page_bytes all = { 0 }, trim = { 0 };
+	const struct kept_chunk *kept;
+
+	if (!run->before || run->before == UINT32_MAX)
+		return false;
+	*address = run->start - run->before;
+	kept = heap_walk_find(summing->walk, *address);
+	return !kept || kept->kind == CHUNK_LIVE;
+}
+
+static void keep_pin(const struct summing *summing, const struct run *run, uint64_t bytes)
+{
+	struct pinning_block block = { .size = run->before, .bytes = bytes };
+
+	if (!bytes || !live_before(summing, run, &block.address))
+		return;
+	block.address += HEADER;
+	pinning_add(summing->pinning, &block);
+}
+
+/* The heap's top begins: what keeps what is free below from joining it. */
+static void keep_end(const struct summing *summing, const struct run *run)
+{
+	struct pinning_end end = {
+		.size = run->before,
+		.below = summing->below,
+		.above = run->start - summing->below_end,
+	};
+
+	if (end.below < BELOW_LEAST || end.above > end.below ||
+	    !live_before(summing, run, &end.address))
+		return;
+	end.address += HEADER;
+	g_array_append_val(summing->pinning->ends, end);
+}
+
+static void end_run(struct summing *summing, const struct run *run)
+{
+	struct page_bytes all = { 0 }, trim = { 0 }, locked = { 0 };
+	uint64_t stays;
 	struct arena_sum *sum = summing->sum;
 
 	if (run->start == run->end)
 		return;
 	page_bytes_add(&all, &summing->chunks->pages, run->start, run->end);
 	if (!run->top)
-		trim_middle(summing, run, &trim);
+		trim_middle(summing, run, &trim, &locked);
 	else if (summing->chunks->heap->brk)
 		trim_top(summing, run, &trim);
 	page_bytes_join(&sum->trim, &trim);
-	if (!run->top)
-		count_pin(summing, run, all.resident - trim.resident);
-	if (!run->top && run->end < summing->chunks->end_of_live &&
-	    run->end - run->start > sum->largest) {
+	page_bytes_join(&sum->locked, &locked);
+	if (run->top) {
+		keep_end(summing, run);
+		return;
+	}
+	stays = all.resident - trim.resident - locked.resident;
+	count_pin(summing, run, stays);
+	keep_pin(summing, run, stays);
+	if (all.resident > summing->below) {
+		summing->below = all.resident;
+		summing->below_end = run->end;
+	}
+	if (run->end < summing->chunks->end_of_live && run->end - run->start > sum->largest) {
 		sum->largest = run->end - run->start;
 		sum->above = summing->chunks->end_of_live - run->end;
 	}
@@ -96,12 +159,13 @@ static bool joins(enum chunk_kind kind)
 	return kind != CHUNK_LIVE && kind != CHUNK_CACHED;
 }
 
-static void sum_runs(const struct summing *summing)
+static void sum_runs(struct summing *summing)
 {
 	const struct kept_chunk *kept = (const void *)summing->walk->kept->data;
 	struct run run = { 0 };
 	size_t i;
 
+	summing->below = 0;
 	for (i = summing->chunks->kept_first; i < summing->chunks->kept_end; i++) {
 		if (!joins(kept[i].kind))
 			continue;
@@ -146,6 +210,7 @@ static void join_arenas(struct arena_sum *all, const struct arena_sum *arena)
 	page_bytes_join(&all->hidden, &arena->hidden);
 	page_bytes_join(&all->trim, &arena->trim);
 	page_bytes_join(&all->trim_top, &arena->trim_top);
+	page_bytes_join(&all->locked, &arena->locked);
 	if (arena->largest > all->largest) {
 		all->largest = arena->largest;
 		all->above = arena->above;
@@ -172,14 +237,22 @@ static void take_pins(GHashTable *pins, GArray *sorted)
 	g_array_sort(sorted, by_bytes);
 }
 
+static gint by_below(gconstpointer a, gconstpointer b)
+{
+	const struct pinning_end *left = a, *right = b;
+
+	return left->below < right->below ? 1 : left->below > right->below ? -1 : 0;
+}
+
 void heap_sum_make(struct heap_walk *walk, struct heap_sum *sum)
 {
-	struct summing summing = { .walk = walk };
+	struct summing summing = { .walk = walk, .pinning = &sum->pinning };
 	guint i;
 
 	*sum = (struct heap_sum){ .left_out = walk->left_out };
 	sum->arenas = g_array_new(FALSE, TRUE, sizeof(struct arena_sum));
 	sum->pins = g_array_new(FALSE, FALSE, sizeof(struct pin));
+	pinning_init(&sum->pinning);
 	g_array_set_size(sum->arenas, walk->heaps->arenas->len);
 	cached_chunks_resolve(walk, &sum->cached);
 	summing.pins = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, g_free);
@@ -207,6 +280,7 @@ void heap_sum_make(struct heap_walk *walk, struct heap_sum *sum)
 		join_arenas(&sum->all, arena);
 	}
 	take_pins(summing.pins, sum->pins);
+	g_array_sort(sum->pinning.ends, by_below);
 	g_hash_table_destroy(summing.pins);
 }
 
@@ -214,4 +288,5 @@ void heap_sum_free(struct heap_sum *sum)
 {
 	g_clear_pointer(&sum->arenas, g_array_unref);
 	g_clear_pointer(&sum->pins, g_array_unref);
+	pinning_free(&sum->pinning);
 }

@@ -8,6 +8,7 @@
 
 #include "hold/cached_chunks.h"
 #include "hold/heap_walk.h"
+#include "hold/pinning.h"
 
 #define PINS_MAX 4096 /* sizes of live chunks that are told apart */
 
@@ -22,6 +23,7 @@ struct arena_sum {
 	struct page_bytes hidden;
 	struct page_bytes trim;	    /* whole pages that would come back */
 	struct page_bytes trim_top; /* of them, by a lower program break */
+	struct page_bytes locked;   /* would, too, were they not locked in memory */
 	uint64_t largest;	    /* the longest free stretch below live chunks */
 	uint64_t above;		    /* live bytes between it and the end */
 };
@@ -31,12 +33,14 @@ struct pin {
 	uint64_t size;
 	uint64_t chunks;
 	uint64_t bytes;
+	char hint[HINT_MAX]; /* what most of them begin with, as far as it has a name */
 };
 
 struct heap_sum {
 	GArray *arenas; /* of struct arena_sum */
 	struct arena_sum all;
 	GArray *pins; /* of struct pin, most bytes first */
+	struct pinning pinning;
 	struct cached_chunks cached;
 	uint64_t
 		left_out; /* chunks that were too many to keep: more may be free, and trim be too low */

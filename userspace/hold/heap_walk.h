@@ -81,16 +81,17 @@ struct heap_chunks {
 struct heap_walk {
 	const struct memory_view *view;
 	const struct malloc_heaps *heaps;
-	GArray *kept;	   /* of struct kept_chunk, ascending */
-	GArray *caches;	   /* of struct cache_chunk */
-	GArray *chunks;	   /* of struct heap_chunks, as heaps */
-	uint64_t pages;	   /* so far */
-	uint64_t left_out; /* entries that were not kept */
-	uint64_t searched; /* headers looked at to find where chunks begin */
-	uint64_t damages;  /* of all walks */
-	uint64_t pauses;   /* before walks again */
-	bool read_swapped; /* read pages that are swapped out, which brings them back */
-	bool gone;	   /* the process: what was found is nothing */
+	const GArray *locked; /* of struct locked_range; NULL: none */
+	GArray *kept;	      /* of struct kept_chunk, ascending */
+	GArray *caches;	      /* of struct cache_chunk */
+	GArray *chunks;	      /* of struct heap_chunks, as heaps */
+	uint64_t pages;	      /* so far */
+	uint64_t left_out;    /* entries that were not kept */
+	uint64_t searched;    /* headers looked at to find where chunks begin */
+	uint64_t damages;     /* of all walks */
+	uint64_t pauses;      /* before walks again */
+	bool read_swapped;    /* read pages that are swapped out, which brings them back */
+	bool gone;	      /* the process: what was found is nothing */
 };
 
 void heap_walk_init(struct heap_walk *walk, const struct memory_view *view,

@@ -10,6 +10,8 @@
 
 #include "allocators/glibc_params.h"
 #include "base/clock.h"
+#include "hold/locked_ranges.h"
+#include "hold/pin_hints.h"
 #include "host/proc.h"
 
 #define DATA_MAX 16 /* mappings of a libc's data */
@@ -132,6 +134,7 @@ static const char *read_heaps(const struct process_view *view, struct maps *maps
 	struct malloc_heaps heaps = { 0 };
 	struct heap_walk walk;
 	uint64_t par = find_par(process->pid, maps, module);
+	g_autoptr(GArray) locked = NULL;
 	const char *unknown = "";
 	unsigned int i;
 	size_t count;
@@ -148,6 +151,8 @@ static const char *read_heaps(const struct process_view *view, struct maps *maps
 	}
 	if (!unknown) {
 		heap_walk_init(&walk, &view->view, &heaps, read_swapped);
+		locked = locked_ranges_read(process->pid);
+		walk.locked = locked;
 		heap_walk_run(&walk);
 		if (walk.gone) {
 			heap_walk_free(&walk);
@@ -155,6 +160,7 @@ static const char *read_heaps(const struct process_view *view, struct maps *maps
 			return "its memory went away: it ended, or became another program";
 		}
 		heap_sum_make(&walk, &process->heaps);
+		pin_hints_find(process->pid, &view->view, maps, &process->heaps);
 		mapped_chunks_find(&view->view, maps, &heaps, heaps.numbers.mmaps,
 				   &process->mapped);
 		*owned = owned_ranges(&walk, &process->mapped);

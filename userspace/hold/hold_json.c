@@ -70,6 +70,7 @@ static void put_kinds(FILE *out, const struct arena_sum *sum)
 	put_bytes(out, "unread", &sum->unread, false);
 	put_bytes(out, "hidden", &sum->hidden, false);
 	put_bytes(out, "trim", &sum->trim, false);
+	put_bytes(out, "locked", &sum->locked, false);
 }
 
 static void put_arena(FILE *out, const struct arena_sum *sum)
@@ -80,6 +81,16 @@ static void put_arena(FILE *out, const struct arena_sum *sum)
 	put_kinds(out, sum);
 }
 
+/* The last member of an object. */
+static void put_hint(FILE *out, const char *hint)
+{
+	if (*hint) {
+		fputs(",\"hint\":", out);
+		put_string(out, hint);
+	}
+	fputc('}', out);
+}
+
 static void put_pins(FILE *out, const GArray *pins)
 {
 	guint i;
@@ -88,16 +99,47 @@ static void put_pins(FILE *out, const GArray *pins)
 	for (i = 0; i < MIN(pins->len, PINS_SHOWN); i++) {
 		const struct pin *pin = &g_array_index(pins, struct pin, i);
 
-		fprintf(out,
-			"%s{\"size\":%" PRIu64 ",\"count\":%" PRIu64 ",\"resident\":%" PRIu64 "}",
+		fprintf(out, "%s{\"size\":%" PRIu64 ",\"count\":%" PRIu64 ",\"resident\":%" PRIu64,
 			i ? "," : "", pin->size, pin->chunks, pin->bytes);
+		put_hint(out, pin->hint);
 	}
 	fputc(']', out);
 }
 
-static void put_malloc(FILE *out, const struct hold_process *process)
+/* most: blocks, of which each is three numbers. */
+static void put_pinning(FILE *out, struct pinning *pinning, guint most)
 {
-	const struct heap_sum *heaps = &process->heaps;
+	guint i;
+
+	fputs(",\"ends\":[", out);
+	for (i = 0; i < MIN(pinning->ends->len, PINS_SHOWN); i++) {
+		const struct pinning_end *end =
+			&g_array_index(pinning->ends, struct pinning_end, i);
+
+		fprintf(out,
+			"%s{\"address\":%" PRIu64 ",\"size\":%" PRIu64 ",\"below\":%" PRIu64
+			",\"above\":%" PRIu64,
+			i ? "," : "", end->address, end->size, end->below, end->above);
+		put_hint(out, end->hint);
+	}
+	fputc(']', out);
+	if (!most)
+		return;
+	pinning_thin(pinning, most);
+	fputs(",\"pinning\":[", out);
+	for (i = 0; i < pinning->blocks->len; i++) {
+		const struct pinning_block *block =
+			&g_array_index(pinning->blocks, struct pinning_block, i);
+
+		fprintf(out, "%s[%" PRIu64 ",%" PRIu64 ",%" PRIu64 "]", i ? "," : "",
+			block->address, block->size, block->bytes);
+	}
+	fputc(']', out);
+}
+
+static void put_malloc(FILE *out, struct hold_process *process, guint blocks)
+{
+	struct heap_sum *heaps = &process->heaps;
 	guint i;
 
 	fputs(",\"malloc\":{", out);
@@ -119,6 +161,7 @@ static void put_malloc(FILE *out, const struct hold_process *process)
 	}
 	fputc('}', out);
 	put_pins(out, heaps->pins);
+	put_pinning(out, &heaps->pinning, blocks);
 	put_number(out, "caches", heaps->cached.caches, false);
 	put_number(out, "torn_lists", heaps->cached.torn, false);
 	put_number(out, "damages", heaps->damages, false);
@@ -228,7 +271,7 @@ static void put_verdict(FILE *out, const struct hold_sum *sum)
 	fputs("]}", out);
 }
 
-static void put_process(FILE *out, const struct hold_process *process)
+static void put_process(FILE *out, struct hold_process *process, guint blocks)
 {
 	struct hold_sum sum = { 0 };
 
@@ -242,11 +285,12 @@ static void put_process(FILE *out, const struct hold_process *process)
 		put_huge(out, &process->huge);
 	put_allocators(out, process);
 	if (process->has_heaps)
-		put_malloc(out, process);
+		put_malloc(out, process, blocks);
 	fputc('}', out);
 }
 
-void hold_json(FILE *out, const GPtrArray *processes, const struct hold_missing *missing)
+void hold_json(FILE *out, const GPtrArray *processes, const struct hold_missing *missing,
+	       guint blocks)
 {
 	struct hold_sum all = { 0 };
 	guint i;
@@ -262,7 +306,7 @@ void hold_json(FILE *out, const GPtrArray *processes, const struct hold_missing 
 	fputs(",\"processes\":[", out);
 	for (i = 0; i < processes->len; i++) {
 		fputs(i ? ",\n" : "\n", out);
-		put_process(out, g_ptr_array_index(processes, i));
+		put_process(out, g_ptr_array_index(processes, i), blocks / processes->len);
 	}
 	fputs("]}\n", out);
 }

@@ -7,8 +7,12 @@
 
 #include "hold/hold.h"
 
-/* processes: of struct hold_process *. */
-void hold_json(FILE *out, const GPtrArray *processes, const struct hold_missing *missing);
+/*
+ * processes: of struct hold_process *. blocks: of those that pin so many at most are told one by
+ * one, of all processes together.
+ */
+void hold_json(FILE *out, const GPtrArray *processes, const struct hold_missing *missing,
+	       guint blocks);
 
 void hold_json_schema(FILE *out);
 

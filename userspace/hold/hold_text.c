@@ -153,6 +153,15 @@ static void print_arenas(FILE *out, const struct hold_process *process)
 	}
 }
 
+static void print_hint(FILE *out, const char *who, const char *hint)
+{
+	g_autofree char *name = *hint ? text_printable(hint) : NULL;
+
+	if (name)
+		fprintf(out, "    %s begin%s with a pointer to %s\n", who,
+			g_str_equal(who, "it") ? "s" : "", name);
+}
+
 static void print_pins(FILE *out, const struct hold_process *process)
 {
 	const GArray *pins = process->heaps.pins;
@@ -172,6 +181,29 @@ static void print_pins(FILE *out, const struct hold_process *process)
 		g_snprintf(name, sizeof(name), "of %" PRIu64 " bytes", pin->size);
 		fprintf(out, "  %-*s %12" PRIu64 " %10s\n", NAME_WIDTH - 2, name, pin->chunks,
 			cell(bytes, pin->bytes));
+		print_hint(out, "most", pin->hint);
+	}
+}
+
+/* What would go back by itself, but for a block. */
+static void print_ends(FILE *out, const struct hold_process *process)
+{
+	const GArray *ends = process->heaps.pinning.ends;
+	char below[CELL], above[CELL];
+	guint i, rows = 0;
+
+	for (i = 0; i < ends->len && rows < ROWS; i++) {
+		const struct pinning_end *end = &g_array_index(ends, struct pinning_end, i);
+
+		if (end->below < 256 * VIEW_PAGE)
+			continue;
+		if (!rows++)
+			fprintf(out, "\n  %-*s %12s %10s\n", NAME_WIDTH - 2,
+				"live blocks at ends of heaps", "live there", "free below");
+		fprintf(out, "  0x%" PRIx64 ", of %-*" PRIu64 " %12s %10s\n", end->address,
+			(int)MAX(NAME_WIDTH - 2 - 20, 1), end->size, cell(above, end->above),
+			cell(below, end->below));
+		print_hint(out, "it", end->hint);
 	}
 }
 
@@ -240,9 +272,11 @@ static void print_heaps(FILE *out, const struct hold_process *process)
 	print_kind(out, "not read: fits no chunk", process->heaps.damages, &all->unread);
 	print_kind(out, "not read: swapped out", 0, &all->hidden);
 	print_kind(out, "malloc_trim(0) would give back", 0, &all->trim);
+	print_kind(out, "and this, but it is locked", 0, &all->locked);
 	print_doubts(out, process);
 	print_arenas(out, process);
 	print_pins(out, process);
+	print_ends(out, process);
 }
 
 static void print_allocators(FILE *out, const struct hold_process *process)
@@ -346,7 +380,8 @@ static void print_row(FILE *out, const char *name, const struct hold_sum *sum)
 	fprintf(out, " %8s %8s %8s %8s %8s %8s\n", cell(cells[0], sum->rss),
 		cell(cells[1], sum->pss), cell(cells[2], sum->swap),
 		cell(cells[3], parts[PART_LIVE]), cell(cells[4], parts[PART_TRIM]),
-		cell(cells[5], parts[PART_PINNED] + parts[PART_TOPS] + parts[PART_CACHED]));
+		cell(cells[5], parts[PART_PINNED] + parts[PART_LOCKED] + parts[PART_TOPS] +
+				       parts[PART_CACHED]));
 }
 
 static void print_several(FILE *out, const char *title, const GPtrArray *processes)

@@ -17,7 +17,7 @@ const char *hold_part_name(enum hold_part part)
 		[PART_CACHED] = "caches",   [PART_UNREAD] = "unread",
 		[PART_STACKS] = "stacks",   [PART_FILES] = "files",
 		[PART_SHARED] = "shared",   [PART_ANONYMOUS] = "anonymous",
-		[PART_SPECIAL] = "special",
+		[PART_SPECIAL] = "special", [PART_LOCKED] = "locked",
 	};
 
 	return names[part];
@@ -40,10 +40,12 @@ static uint64_t split_heaps(const struct hold_process *process, uint64_t parts[H
 	parts[PART_LIVE] = all->bytes[CHUNK_LIVE].resident + all->overhead.resident +
 			   process->mapped.bytes.resident;
 	parts[PART_TRIM] = all->trim.resident;
+	parts[PART_LOCKED] = all->locked.resident;
 	parts[PART_CACHED] = all->bytes[CHUNK_CACHED].resident;
 	parts[PART_UNREAD] = all->unread.resident + all->hidden.resident;
 	kept = arena_free(all).resident - parts[PART_CACHED];
-	parts[PART_PINNED] = kept - MIN(kept, parts[PART_TRIM] + parts[PART_TOPS]);
+	parts[PART_PINNED] =
+		kept - MIN(kept, parts[PART_TRIM] + parts[PART_LOCKED] + parts[PART_TOPS]);
 	return arenas_free;
 }
 
@@ -168,6 +170,10 @@ static char *sentence_of(const struct hold_sum *sum, enum hold_part most)
 			       g_strdup(
 				       "free, but on pages that live blocks are on: malloc_trim(0) would "
 				       "not give it back");
+	case PART_LOCKED:
+		return g_strdup(
+			"blocks that the program has freed and malloc keeps, locked in memory (mlock, "
+			"mlockall): malloc_trim(0) would not give it back");
 	case PART_TOPS:
 		return g_strdup_printf(
 			"free at the ends of the heaps of %" PRIu64
@@ -253,6 +259,12 @@ GArray *hold_advise(const struct hold_sum *sum)
 		       g_strdup(
 			       "Have the program call malloc_trim(0) when it has freed much, or now. "
 			       "What it uses again has to be faulted in again."));
+	if (matters(sum, sum->parts[PART_LOCKED], ADVICE_SHARE))
+		advise(list, "locked", sum->parts[PART_LOCKED],
+		       g_strdup(
+			       "So much is free in whole pages that are locked, and the kernel takes "
+			       "no locked page back (madvise fails with EINVAL): munlock() or "
+			       "munlockall() first, then malloc_trim(0), and lock only what needs it."));
 	if (matters(sum, sum->trim_top, ADVICE_SHARE) && sum->trim_threshold > ADVICE_BYTES) {
 		format_bytes(bytes, sizeof(bytes), (double)sum->trim_threshold);
 		advise(list, "trim-threshold", sum->trim_top,

@@ -10,6 +10,7 @@ enum hold_part {
 	PART_LIVE,	/* blocks that the program has not freed */
 	PART_TRIM,	/* free, and malloc_trim(0) would give it back */
 	PART_PINNED,	/* free, on pages that something live is on */
+	PART_LOCKED,	/* free in whole pages, which mlock(2) has locked in memory */
 	PART_TOPS,	/* free, at the ends of threads' arenas */
 	PART_CACHED,	/* free, in threads' caches */
 	PART_UNREAD,	/* in heaps, not known what */

@@ -189,6 +189,11 @@ bool sampled_owner(const struct sampled *sampled, pid_t pid, uint64_t address, u
 	return false;
 }
 
+double sampled_weight(const struct sampled *sampled, uint64_t size)
+{
+	return sampled->mean > 0 && size ? 1 / probability(sampled, size) : 1;
+}
+
 void sampled_forget(struct sampled *sampled, pid_t pid)
 {
 	g_hash_table_foreach_remove(sampled->live, is_of, GUINT_TO_POINTER(pid));

@@ -48,6 +48,9 @@ bool sampled_block(struct sampled *sampled, struct memtoll_block *block);
 bool sampled_owner(const struct sampled *sampled, pid_t pid, uint64_t address, uint64_t *stack_id,
 		   uint8_t *fn);
 
+/* For how many blocks of this size a chosen one stands. */
+double sampled_weight(const struct sampled *sampled, uint64_t size);
+
 /* The process's memory is gone: exec, exit. */
 void sampled_forget(struct sampled *sampled, pid_t pid);
 

@@ -159,6 +159,20 @@ int recording_swap_device(struct recording *recording, const struct swap_device_
 /* json: as hold.schema.json has it; anything else is a look that found nothing. */
 int recording_hold_look(struct recording *recording, uint64_t look, uint64_t start_ns,
 			uint64_t took_ns, const char *json);
+
+struct hold_pin_fact {
+	pid_t pid;
+	const char *at; /* "page" or "end" */
+	uint64_t size;
+	const char *call; /* NULL: not seen made */
+	uint64_t stack_id;
+	uint64_t blocks;
+	uint64_t bytes;
+	double estimate;
+	const char *hint;
+};
+
+int recording_hold_pin(struct recording *recording, uint64_t look, const struct hold_pin_fact *pin);
 int recording_huge_look(struct recording *recording, pid_t pid, uint64_t looked,
 			uint64_t used_pages, uint64_t gone);
 

@@ -55,6 +55,7 @@ const char *const recording_statements[STMT_COUNT] = {
 		" '$.rss', json_extract(p.value, '$.sum.rss'),"
 		" '$.swap', json_extract(p.value, '$.sum.swap'))) k"
 		" WHERE json_type(p.value, '$.pid') = 'integer' AND k.type = 'integer'",
+	[STMT_HOLD_PIN] = "INSERT INTO hold_pin VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[STMT_SWAP_DEVICE] = "INSERT OR REPLACE INTO swap_device VALUES (?, ?, ?, ?, ?)",
 	[STMT_ACCESS] = "INSERT OR REPLACE INTO access VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[STMT_LOSS_KIND] = "INSERT OR REPLACE INTO loss_kind VALUES (?, ?, ?)",
@@ -294,6 +295,14 @@ int recording_hold_look(struct recording *recording, uint64_t look, uint64_t sta
 			text(json));
 
 	return err ? err : STORE(recording, STMT_HOLD_PARTS, count(look), text(json));
+}
+
+int recording_hold_pin(struct recording *recording, uint64_t look, const struct hold_pin_fact *pin)
+{
+	return STORE(recording, STMT_HOLD_PIN, count(look), signed_int(pin->pid), text(pin->at),
+		     count(pin->size), text_or_empty(pin->call), bits(pin->stack_id),
+		     count(pin->blocks), count(pin->bytes), real(pin->estimate),
+		     text_or_empty(pin->hint));
 }
 
 int recording_swap_device(struct recording *recording, const struct swap_device_fact *device)

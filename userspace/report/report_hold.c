@@ -89,9 +89,59 @@ void report_hold_growth(struct page *page, const char *prefix)
 	}
 }
 
+static void add_pinning_site(GString *text, sqlite3_stmt *row)
+{
+	g_autofree char *call = page_column(row, 2), *place = page_column(row, 3);
+	g_autofree char *hint = page_column(row, 5);
+	char bytes[32];
+
+	format_bytes(bytes, sizeof(bytes), sqlite3_column_double(row, 1));
+	if (*place) {
+		g_string_append_printf(text, " %s because of %s at %s.", bytes, call, place);
+		return;
+	}
+	g_string_append_printf(text, " %s because of blocks that were not seen made", bytes);
+	if (sqlite3_column_int64(row, 4))
+		g_string_append_printf(text, ", most of %lld bytes",
+				       (long long)sqlite3_column_int64(row, 4));
+	if (*hint)
+		g_string_append_printf(text, " with a pointer to %s first", hint);
+	g_string_append(text, " (from before the recording, or small: --sample 4K).");
+}
+
+/* Who made the live blocks because of which free memory was kept. */
+void report_hold_pinned(struct page *page, const char *prefix)
+{
+	sqlite3_stmt *row = page_query(page, "SELECT at, bytes, call, place, size, hint"
+					     " FROM temp.hold_pinned WHERE rank <= 3 AND matters"
+					     " ORDER BY at DESC, rank");
+	g_autoptr(GString) text = g_string_new("");
+	g_autofree char *last = NULL;
+
+	while (page_next(page, row)) {
+		g_autofree char *at = page_column(row, 0);
+
+		if (!last || strcmp(last, at)) {
+			if (text->len)
+				page_wrap(page, prefix, (int)strlen(prefix), text->str);
+			g_string_assign(text,
+					strcmp(at, "end") ?
+						"Free, but kept on pages with live blocks:" :
+						"Free below the last live block of a heap, and "
+						"kept until malloc_trim(0) is called:");
+		}
+		g_free(last);
+		last = g_steal_pointer(&at);
+		add_pinning_site(text, row);
+	}
+	if (text->len)
+		page_wrap(page, prefix, (int)strlen(prefix), text->str);
+}
+
 void report_hold(struct page *page)
 {
 	print_heading(page);
 	print_parts(page);
 	report_hold_growth(page, "  ");
+	report_hold_pinned(page, "  ");
 }

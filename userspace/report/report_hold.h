@@ -11,4 +11,7 @@ void report_hold(struct page *page);
 /* Of it that live blocks grow, and which; nothing where they do not. */
 void report_hold_growth(struct page *page, const char *prefix);
 
+/* And because of which blocks free memory is kept; nothing where that is little. */
+void report_hold_pinned(struct page *page, const char *prefix);
+
 #endif /* MEMTOLL_REPORT_HOLD_H */

@@ -464,6 +464,7 @@ static char *printed(struct page *page, const print_fn *parts, size_t count)
 static void print_growth(struct page *page)
 {
 	report_hold_growth(page, "HOLD ");
+	report_hold_pinned(page, "HOLD ");
 }
 
 int report_short(sqlite3 *database, const struct report_options *options, FILE *out)

@@ -11,6 +11,8 @@
 
 #include "base/clock.h"
 #include "recording/recording.h"
+#include "session/consumers.h"
+#include "session/hold_pins.h"
 #include "targets/targets.h"
 
 /* A look that takes longer is given up: 40 GB of heaps take so long. */
@@ -105,10 +107,10 @@ static void set_up(gpointer unused)
 static void begin_look(struct hold_looks *looks, uint64_t now_ns, struct targets *targets)
 {
 	struct pids pids = { .list = g_string_new("") };
-	char *command[] = { "/proc/self/exe", "hold", "--json", "-p", NULL, NULL };
+	char *command[] = { "/proc/self/exe", "hold", "--json", "--pinning", "-p", NULL, NULL };
 
 	targets_each(targets, add_pid, &pids);
-	command[4] = pids.list->str;
+	command[5] = pids.list->str;
 	looks->start_ns = now_ns;
 	looks->due_ns = now_ns + looks->every_ns;
 	looks->cut = pids.cut;
@@ -183,7 +185,8 @@ void hold_looks_end(struct hold_looks *looks, struct targets *targets)
 	await(looks);
 }
 
-int hold_looks_write(struct hold_looks *looks, struct recording *recording)
+int hold_looks_write(struct hold_looks *looks, struct recording *recording,
+		     const struct consumers *consumers)
 {
 	int err = 0;
 	guint i;
@@ -193,6 +196,9 @@ int hold_looks_write(struct hold_looks *looks, struct recording *recording)
 
 		err = recording_hold_look(recording, ++looks->written, look->start_ns,
 					  look->took_ns, look->json);
+		if (!err)
+			err = hold_pins_write(recording, looks->written, look->json,
+					      consumers->ledger, consumers->sampled);
 	}
 	g_array_set_size(looks->ended, 0);
 	return err;

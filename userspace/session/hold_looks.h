@@ -9,6 +9,7 @@
 
 #include <stdint.h>
 
+struct consumers;
 struct hold_looks;
 struct recording;
 struct targets;
@@ -23,7 +24,10 @@ void hold_looks_step(struct hold_looks *looks, uint64_t now_ns, struct targets *
 /* The last one, where targets live: the one that goes on, or another; waits for it, for seconds. */
 void hold_looks_end(struct hold_looks *looks, struct targets *targets);
 
-/* Tables hold_look and hold_part: the looks that have ended since. 0 or -errno. */
-int hold_looks_write(struct hold_looks *looks, struct recording *recording);
+/*
+ * Tables hold_look, hold_part and hold_pin: the looks that have ended since. 0 or -errno.
+ */
+int hold_looks_write(struct hold_looks *looks, struct recording *recording,
+		     const struct consumers *consumers);
 
 #endif /* MEMTOLL_HOLD_LOOKS_H */

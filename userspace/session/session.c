@@ -575,7 +575,7 @@ static int step_finish(struct session *session)
 	if (session->hold_looks) {
 		progress_ending(&session->config, "who holds the memory");
 		hold_looks_end(session->hold_looks, session->targets);
-		hold_looks_write(session->hold_looks, recording);
+		hold_looks_write(session->hold_looks, recording, session->consumers);
 	}
 	progress_ending(&session->config, "names of code");
 	if (session->jvm_names)

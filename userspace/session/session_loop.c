@@ -156,7 +156,7 @@ static int commit_slice(struct session *session, uint64_t now)
 	session_record_state(session);
 	budget_end_slice(session->budget);
 	if (session->hold_looks)
-		hold_looks_write(session->hold_looks, session->recording);
+		hold_looks_write(session->hold_looks, session->recording, session->consumers);
 	if (session->jvm_names)
 		jvm_names_write(session->jvm_names, session->recording);
 	err = slice_commit(session->writer, session->slice_start_ns, now);

@@ -366,12 +366,25 @@ REPORT: dict[str, Any] = {
             "complete": bool,
             "parts": Map({"first": int, "last": int}),
             "grows": bool,
-            "grown_bytes": int,
+            "grown_bytes": Signed(),
             "bytes_per_s": float,
             # Whose followed blocks grew most; null: none has a fifth of it.
             "site": Null(
                 {"call": OneOf(CALLS), "place": str, "made": int, "freed": int, "bytes": int, "in_part": bool}
             ),
+            # Free memory that live blocks keep: on their pages, or below the end of a heap. call: null where
+            # nobody saw them made; size: null where they have several.
+            "pinned": [
+                {
+                    "at": OneOf(("page", "end")),
+                    "bytes": int,
+                    "call": Null(OneOf(CALLS)),
+                    "place": Null(str),
+                    "blocks": int,
+                    "size": Null(int),
+                    "hint": Null(str),
+                }
+            ],
         }
     ),
     # --sample: estimates with 95 % bounds, of blocks below --min-size

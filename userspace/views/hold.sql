@@ -24,12 +24,13 @@ SELECT k.column1 AS position, k.column2 AS part, k.column3 AS said,
 FROM hold_span s JOIN (VALUES (1, 'live', 'live blocks of malloc'),
 	(2, 'trim', 'free, malloc_trim(0) would give it back'),
 	(3, 'pinned', 'free, on pages with live blocks'),
-	(4, 'arena_tops', 'free, at the ends of threads'' arenas'),
-	(5, 'caches', 'free, in threads'' caches'), (6, 'unread', 'of heaps, not known'),
-	(7, 'anonymous', 'other anonymous memory'), (8, 'stacks', 'stacks'),
-	(9, 'files', 'file mappings'), (10, 'shared', 'shared memory'),
-	(11, 'special', 'mappings of the kernel''s'), (12, 'rss', 'resident'),
-	(13, 'swap', 'on swap')) k
+	(4, 'locked', 'free, locked in memory'),
+	(5, 'arena_tops', 'free, at the ends of threads'' arenas'),
+	(6, 'caches', 'free, in threads'' caches'), (7, 'unread', 'of heaps, not known'),
+	(8, 'anonymous', 'other anonymous memory'), (9, 'stacks', 'stacks'),
+	(10, 'files', 'file mappings'), (11, 'shared', 'shared memory'),
+	(12, 'special', 'mappings of the kernel''s'), (13, 'rss', 'resident'),
+	(14, 'swap', 'on swap')) k
 LEFT JOIN hold_seen f ON f.look = s.first AND f.part = k.column2
 LEFT JOIN hold_seen l ON l.look = s.last AND l.part = k.column2
 WHERE k.column2 = 'rss' OR f.bytes > 0 OR l.bytes > 0;
@@ -74,15 +75,59 @@ SELECT e.grown AS grown_bytes, 1.0 * e.grown / MAX(s.seconds, 0.001) AS bytes_pe
 			ORDER BY l.depth LIMIT 1), '') AS place
 FROM ends e JOIN hold_span s LEFT JOIN hold_site t ON t.rank = 1;
 
+-- What was kept in the last look because of live blocks, by who made them, most bytes first. at:
+-- 'page' or 'end', as in hold_pin. call is '' for blocks that were not seen made. bytes: of each
+-- size the named ones have no more than there are, and the others have what is left. matters: all
+-- of it together is a megabyte and a twentieth of what is resident, or more.
+CREATE VIEW hold_pinned AS
+WITH
+size AS MATERIALIZED (
+	SELECT p.pid, p.at, p.size, SUM(p.bytes) AS bytes,
+		SUM(CASE WHEN p.call <> '' THEN p.estimate ELSE 0 END) AS named,
+		SUM(CASE WHEN p.call = '' THEN p.bytes ELSE 0 END) > 0 AS others
+	FROM hold_pin p JOIN hold_span s ON s.last = p.look GROUP BY p.pid, p.at, p.size
+),
+part AS MATERIALIZED (
+	SELECT p.at, p.call, p.stack_id, p.size, p.blocks, p.hint,
+		CASE WHEN p.call <> '' AND z.named > z.bytes OR p.call <> '' AND NOT z.others
+			THEN p.estimate * z.bytes / z.named
+		     WHEN p.call <> '' THEN p.estimate
+		     ELSE MAX(z.bytes - z.named, 0) END AS bytes
+	FROM hold_pin p JOIN hold_span s ON s.last = p.look
+	JOIN size z ON z.pid = p.pid AND z.at = p.at AND z.size = p.size
+),
+site AS MATERIALIZED (
+	-- size and hint: of the row with most bytes
+	SELECT at, call, stack_id, MAX(bytes) AS most, size, hint, SUM(bytes) AS bytes,
+		SUM(blocks) AS blocks
+	FROM part GROUP BY at, call, stack_id
+)
+SELECT t.at, t.call, t.stack_id, t.size, t.hint, CAST(ROUND(t.bytes) AS INTEGER) AS bytes,
+	t.blocks, CASE WHEN t.call <> '' THEN COALESCE(
+		(SELECT p.caller FROM stack_place p WHERE p.stack_id = t.stack_id), '?')
+		|| COALESCE(', called at ' || (SELECT l.said FROM stack_line l
+			WHERE l.stack_id = t.stack_id AND l.usable < 3 AND l.depth > (
+				SELECT MIN(i.depth) FROM stack_line i WHERE i.stack_id = l.stack_id
+					AND i.depth > 0 AND i.usable < 3)
+			ORDER BY l.depth LIMIT 1), '') END AS place,
+	SUM(t.bytes) OVER (PARTITION BY t.at) >= MAX(1048576, 0.05 * (
+		SELECT last_bytes FROM hold_change WHERE part = 'rss')) AS matters,
+	ROW_NUMBER() OVER (PARTITION BY t.at ORDER BY t.bytes DESC, t.call, t.stack_id) AS rank
+FROM site t WHERE ROUND(t.bytes) > 0;
+
 CREATE VIEW hold_json AS
 SELECT json_object('looks', s.looks, 'seen', s.seen, 'seconds', ROUND(s.seconds, 3),
 	'complete', json(CASE WHEN s.whole THEN 'true' ELSE 'false' END),
 	'parts', json((SELECT json_group_object(part, json_object('first', first_bytes,
 		'last', last_bytes)) FROM hold_change)),
 	'grows', json(CASE WHEN g.grows THEN 'true' ELSE 'false' END),
-	'grown_bytes', g.grown_bytes, 'bytes_per_s', ROUND(g.bytes_per_s, 3),
+	'grown_bytes', g.grown_bytes, 'bytes_per_s', MAX(ROUND(g.bytes_per_s, 3), 0.0),
 	'site', CASE WHEN g.grows AND g.site_part >= 0.2 THEN json_object('call', g.call,
 		'place', g.place, 'made', g.made, 'freed', g.freed, 'bytes', g.site_bytes,
-		'in_part', json(CASE WHEN g.in_part THEN 'true' ELSE 'false' END)) END)
+		'in_part', json(CASE WHEN g.in_part THEN 'true' ELSE 'false' END)) END,
+	'pinned', json((SELECT json_group_array(json_object('at', at, 'bytes', bytes,
+		'call', NULLIF(call, ''), 'place', place, 'blocks', blocks,
+		'size', NULLIF(size, 0), 'hint', NULLIF(hint, '')))
+		FROM (SELECT * FROM hold_pinned WHERE rank <= 5 ORDER BY at DESC, rank))))
 	AS json
 FROM hold_span s JOIN hold_growth g;

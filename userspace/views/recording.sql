@@ -870,7 +870,7 @@ CREATE TABLE hold_look (
 );
 
 -- What a look found, by process: resident bytes in each part of `memtoll hold` (live, trim, pinned,
--- arena_tops, caches, unread, anonymous, stacks, files, shared, special), all that is resident
+-- locked, arena_tops, caches, unread, anonymous, stacks, files, shared, special), all that is resident
 -- (rss), and what is on swap (swap).
 CREATE TABLE hold_part (
 	look  INTEGER NOT NULL,
@@ -878,6 +878,22 @@ CREATE TABLE hold_part (
 	part  TEXT NOT NULL,
 	bytes INTEGER NOT NULL,
 	PRIMARY KEY (look, pid, part)
+) WITHOUT ROWID;
+
+-- Live blocks because of which free memory was kept in a look, by who made them. at: 'page', where it
+-- lies behind them on pages that stay, or 'end', where it lies below the last one of a heap.
+CREATE TABLE hold_pin (
+	look     INTEGER NOT NULL,
+	pid      INTEGER NOT NULL,
+	at       TEXT NOT NULL,
+	size     INTEGER NOT NULL,	-- of the chunk; 0: of various
+	call     TEXT NOT NULL,		-- '': the recording did not see them made
+	stack_id INTEGER NOT NULL,	-- 0 there
+	blocks   INTEGER NOT NULL,	-- that were looked up
+	bytes    INTEGER NOT NULL,	-- free and resident because of them
+	estimate REAL NOT NULL,		-- bytes, each with the weight of a sampled block
+	hint     TEXT NOT NULL,		-- what they begin with a pointer to, or ''
+	PRIMARY KEY (look, pid, at, size, call, stack_id)
 ) WITHOUT ROWID;
 
 -- Counters of memory.stat of a memory cgroup and all below it, differences since it was first seen:
@@ -938,4 +954,4 @@ INSERT INTO later_table VALUES
 	('watch_passed'), ('watch_event'), ('hit_gap'), ('sampled'), ('page_fill'), ('huge_look'),
 	('page_drop'), ('handler'), ('fault_wait'), ('longest_wait'), ('reclaim_site'),
 	('advised'), ('thinned'), ('container'), ('mark'),
-	('hold_look'), ('hold_part');
+	('hold_look'), ('hold_part'), ('hold_pin');

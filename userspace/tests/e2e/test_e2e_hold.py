@@ -47,7 +47,7 @@ from swapping import CGROUPS
 
 pytestmark = pytest.mark.root
 
-AT_REST: Final = ["pages", "top", "full", "arenas", "lists", "mapped"]
+AT_REST: Final = ["pages", "top", "full", "arenas", "lists", "mapped", "locked"]
 FREE: Final = ("small", "large", "unsorted", "fast", "top")
 CACHE_BINS: Final = 64
 CACHE_COUNT: Final = 7
@@ -125,6 +125,7 @@ def test_what_a_trim_gives_back(shape: str) -> None:
         ("full", "live", None, "has not freed"),
         ("arenas", "arena_tops", "arena-max", "8 arenas"),
         ("mapped", "live", None, "has not freed"),
+        ("locked", "locked", "locked", "mlockall"),
     ],
 )
 def test_the_verdict(shape: str, holder: str, advice: str | None, words: str) -> None:
@@ -434,6 +435,63 @@ def test_a_leak_has_its_line(out: Path) -> None:
         text = " ".join(memtoll("report", *options, out).stdout.split())
         assert "Live blocks grew by " in text and f"{leaks * LEAKED} made and 0 freed" in text
     assert "HOLD (" in text
+
+
+def pinned_by(out: Path, shape: str, *options: str) -> tuple[dict[str, Any], str]:
+    """Of a holder that takes up a shape while it is recorded, what live blocks keep; and the report in text."""
+    with Program(workload("holder"), "none", "8") as program:
+        tracer = start_record(out, "--hold", "1s", *options, "-p", str(program.pid))
+        wait_attached(tracer, program.pid)
+        ask(program, shape)
+        before = looks(out)
+        wait_until(functools.partial(has_looks, out, before + 2), "two more looks", every=0.1)
+        tracer.send_signal(signal.SIGINT)
+        result = finish(tracer)
+        assert result.status == 0, result
+        found = hold(program.pid)["malloc"]
+        # Each of its blocks begins so.
+        assert {pin["hint"] for pin in found["pins"] if pin["size"] == 96} in (set(), {"staying"})
+    recording = load(out, result)
+    return recording.report["hold"], " ".join(memtoll("report", "--full", out).stdout.split())
+
+
+def test_blocks_on_pages_have_their_line(out: Path) -> None:
+    """Small ones, sampled: one of 43 of them; all the others are of the same call site by estimate."""
+    found, text = pinned_by(out, "pages", "--overhead-limit", "none", "--sample", "4K")
+    pages = [pin for pin in found["pinned"] if pin["at"] == "page"]
+    named = [pin for pin in pages if pin["call"]]
+    place = f"called at holder.c:{site_line('holder.c', 'stay')} (stay)"
+    assert [pin["call"] for pin in named] == ["malloc"] and place in named[0]["place"], pages
+    kept = found["parts"]["pinned"]["last"]
+    assert sum(pin["bytes"] for pin in pages) == pytest.approx(kept, rel=0.02)
+    # Of 2047 blocks 48 are expected to be chosen: half or twice as many would be one case of a million.
+    assert 0.5 * kept < named[0]["bytes"] <= kept
+    assert (named[0]["size"], named[0]["hint"]) == (96, "staying")
+    assert place in text and "Free, but kept on pages with live blocks" in text
+
+
+def test_a_block_at_the_end_has_its_line(out: Path) -> None:
+    """Of many freed blocks one that stays is the last; by the smallest mean nearly all are chosen."""
+    found, text = pinned_by(out, "top", "--overhead-limit", "none", "--sample", "16")
+    (end,) = [pin for pin in found["pinned"] if pin["at"] == "end"]
+    place = f"called at holder.c:{site_line('holder.c', 'stay')} (stay)"
+    assert (end["call"], end["size"], end["blocks"]) == ("malloc", 208, 1) and place in end["place"]
+    assert end["bytes"] == pytest.approx(8 * MIB, rel=0.01)
+    assert place in text and "until malloc_trim(0) is called" in text
+
+
+def test_blocks_from_before_have_what_they_begin_with(out: Path) -> None:
+    with Program(workload("holder"), "pages", "8") as program:
+        tracer = start_record(out, "--hold", "1s", "-p", str(program.pid))
+        wait_until(lambda: looks(out) >= 1, "the first look", every=0.1)
+        tracer.send_signal(signal.SIGINT)
+        result = finish(tracer)
+        text = memtoll("hold", "-p", str(program.pid)).stdout
+    found = load(out, result).report["hold"]["pinned"]
+    assert [(pin["call"], pin["place"], pin["size"], pin["hint"]) for pin in found] == [(None, None, 96, "staying")]
+    assert "most begin with a pointer to staying" in text
+    full = " ".join(memtoll("report", "--full", out).stdout.split())
+    assert "that were not seen made, most of 96 bytes with a pointer to staying first" in full
 
 
 def test_a_command_that_ends_has_no_last_look(out: Path) -> None:

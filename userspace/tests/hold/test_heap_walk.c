@@ -100,6 +100,73 @@ static void test_kinds(void **state)
 	image_free(&image);
 }
 
+/* Live chunks by address: before what stays, and the last one, above the largest free stretch. */
+static void test_pinning(void **state)
+{
+	const struct pinning_block *block;
+	const struct pinning_end *end;
+	struct heap_image image;
+	struct looked looked;
+	uint64_t at = IMAGE_HEAP, before, last;
+
+	(void)state;
+	image_init(&image, HEAD_236, true, SIZE);
+	before = at;
+	at = put_chunk(&image, at, 0x40, true);
+	at = put_chunk(&image, at, 0x200, false);
+	at = put_chunk(&image, at, 0x30, true);
+	at = put_chunk(&image, at, 20 * VIEW_PAGE, false);
+	last = at;
+	at = put_chunk(&image, at, 0x60, true);
+	put_top(&image, IMAGE_ARENA, at, END);
+	look(&image, 236, &looked);
+	assert_null(looked.unknown);
+	assert_int_equal(looked.sum.pinning.blocks->len, 2);
+	block = &g_array_index(looked.sum.pinning.blocks, struct pinning_block, 0);
+	assert_int_equal(block->address, before + 16);
+	assert_int_equal(block->size, 0x40);
+	assert_int_equal(block->bytes, 0x200);
+	assert_int_equal(looked.sum.pinning.ends->len, 1);
+	end = &g_array_index(looked.sum.pinning.ends, struct pinning_end, 0);
+	assert_int_equal(end->address, last + 16);
+	assert_int_equal(end->size, 0x60);
+	assert_int_equal(end->above, 0x60);
+	assert_int_equal(end->below, 20 * VIEW_PAGE);
+	forget(&looked);
+	image_free(&image);
+}
+
+/* Of very many a part stays, with the bytes of all; each site's share is what it was, nearly. */
+static void test_thinned_pins(void **state)
+{
+	struct pinning pinning;
+	uint64_t all = 0, odd = 0, sum = 0, odd_sum = 0;
+	guint i;
+
+	(void)state;
+	pinning_init(&pinning);
+	for (i = 1; i <= PINNING_MAX + 7919; i++) {
+		const struct pinning_block block = { i * 16ULL, 96, i % 13 + 1 };
+
+		all += block.bytes;
+		odd += i % 3 ? 0 : block.bytes;
+		pinning_add(&pinning, &block);
+	}
+	pinning_thin(&pinning, 8192);
+	assert_in_range(pinning.blocks->len, 4096, 8192);
+	for (i = 0; i < pinning.blocks->len; i++) {
+		const struct pinning_block *block =
+			&g_array_index(pinning.blocks, struct pinning_block, i);
+
+		sum += block->bytes;
+		odd_sum += block->address / 16 % 3 ? 0 : block->bytes;
+	}
+	assert_int_equal(sum, all);
+	/* A third of it: five standard deviations of 4096 drawings are a ninth of that. */
+	assert_in_range(odd_sum, odd - odd / 9, odd + odd / 9);
+	pinning_free(&pinning);
+}
+
 /* By hand from mtrim(): a chunk of so many bytes at so many behind a page's start. */
 static void test_trim_rule(void **state)
 {
@@ -622,6 +689,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_pinning),
+		cmocka_unit_test(test_thinned_pins),
 		cmocka_unit_test(test_trim_rule),
 		cmocka_unit_test(test_fast),
 		cmocka_unit_test(test_cache),

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "hold/locked_ranges.h"
 #include "hold/residents.h"
 #include "tests/hold/heap_image.h"
 
@@ -198,12 +199,36 @@ static void test_mapped_chunks(void **state)
 	image_free(&image);
 }
 
+/* By their flags, a word each: "lo" is locked, and no other is. */
+static void test_locked_ranges(void **state)
+{
+	static const char text[] = "1000-3000 rw-p 00000000 00:00 0 \n"
+				   "Locked:                8 kB\n"
+				   "VmFlags: rd wr mr mw me lo ac sd \n"
+				   "3000-5000 rw-p 00000000 00:00 0 [heap]\n"
+				   "VmFlags: rd wr mr mw me ac sd \n"
+				   "8000-9000 r--p 00000000 08:01 7 /lo lo\n"
+				   "VmFlags: rd lo \n";
+	FILE *file = fmemopen((void *)text, strlen(text), "r");
+	GArray *ranges = locked_ranges_parse(file);
+
+	(void)state;
+	fclose(file);
+	assert_int_equal(ranges->len, 2);
+	assert_int_equal(locked_ranges_first(ranges, 0x2000, 0x2800), 0x2000);
+	assert_int_equal(locked_ranges_first(ranges, 0x3000, 0x5000), 0x5000);
+	assert_int_equal(locked_ranges_first(ranges, 0x3000, 0x8800), 0x8000);
+	assert_int_equal(locked_ranges_first(ranges, 0x9000, 0xa000), 0xa000);
+	assert_int_equal(locked_ranges_first(NULL, 0x1000, 0x2000), 0x2000);
+	g_array_unref(ranges);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_kinds),	      cmocka_unit_test(test_stacks_on_a_heap),
 		cmocka_unit_test(test_many_files),    cmocka_unit_test(test_odd_lines),
-		cmocka_unit_test(test_mapped_chunks),
+		cmocka_unit_test(test_mapped_chunks), cmocka_unit_test(test_locked_ranges),
 	};
 
 	alarm(100); /* a hang is a failure */

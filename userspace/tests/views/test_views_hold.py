@@ -109,3 +109,44 @@ def test_a_site_with_little_of_it_is_not_named() -> None:
     made = looked([0, 50 * MIB, 100 * MIB])
     made.block("malloc", loop_stack(made, "malloc", 9), 7, 7 * MIB, freed=0, freed_bytes=0)
     assert json.loads(made.one("SELECT json FROM hold_json")["json"])["site"] is None
+
+
+def pins(made: Facts, look: int, *rows: tuple[str, int, str, int, int, float]) -> list[tuple[Any, ...]]:
+    for at, size, call, stack, size_of, estimate in rows:
+        made.row(
+            "hold_pin", look=look, pid=42, at=at, size=size, call=call, stack_id=stack, blocks=7, bytes=size_of,
+            estimate=estimate, hint="" if call else "vtable for Session",
+        )  # fmt: skip
+    columns = ("at", "call", "bytes", "size", "matters", "rank")
+    return [tuple(row[name] for name in columns) for row in made.rows("SELECT * FROM hold_pinned ORDER BY at, rank")]
+
+
+def test_a_sampled_site_stands_for_others_of_its_size() -> None:
+    """Of 50 MiB a fiftieth was chosen; of what is left nobody knows who made it."""
+    made = looked([MIB, MIB])
+    kept = loop_stack(made, "malloc", 9)
+    found = pins(made, 2, ("page", 96, "malloc", kept, MIB, 45.0 * MIB), ("page", 96, "", 0, 49 * MIB, 49.0 * MIB))
+    assert found == [("page", "malloc", 45 * MIB, 96, 1, 1), ("page", "", 5 * MIB, 96, 1, 2)]
+    (named, other) = json.loads(made.one("SELECT json FROM hold_json")["json"])["pinned"]
+    place = "calloc_loop.c:9 (round_once), called at calloc_loop.c:60 (main)"
+    assert (named["place"], named["hint"], named["blocks"]) == (place, None, 7)
+    assert (other["place"], other["call"], other["hint"]) == (None, None, "vtable for Session")
+
+
+def test_an_estimate_is_no_more_than_there_is() -> None:
+    made = looked([MIB, MIB])
+    one, other = loop_stack(made, "malloc", 5), loop_stack(made, "malloc", 9)
+    found = pins(
+        made, 2,
+        ("page", 96, "malloc", one, 2 * MIB, 90.0 * MIB), ("page", 96, "malloc", other, MIB, 30.0 * MIB),
+        ("page", 96, "", 0, 5 * MIB, 5.0 * MIB), ("page", 208, "malloc", one, 3 * MIB, 3.0 * MIB),
+    )  # fmt: skip
+    # Two sizes of one site count together; the size told is the one with more bytes.
+    assert found == [("page", "malloc", 9 * MIB, 96, 1, 1), ("page", "malloc", 2 * MIB, 96, 1, 2)]
+
+
+def test_the_last_look_counts() -> None:
+    made = looked([MIB, MIB])
+    kept = loop_stack(made, "malloc", 9)
+    assert pins(made, 1, ("end", 208, "malloc", kept, 60 * MIB, 60.0 * MIB)) == []
+    assert pins(made, 2, ("end", 208, "malloc", kept, MIB // 2, MIB / 2)) == [("end", "malloc", MIB // 2, 208, 0, 1)]

@@ -2,7 +2,8 @@
 /*
  * holder.c: SHAPE [MIB]: memory that is held in one of several ways, at rest. Says what mallinfo2(3)
  * says, an object of JSON, at the start and for every line "info" on stdin; for "trim" what is
- * resident before and after malloc_trim(0); for "leak" 83 more blocks stay, and as many come and go.
+ * resident before and after malloc_trim(0); for "leak" 83 more blocks stay, and as many come and go;
+ * for a shape that is taken up, too.
  * Its own output needs no memory of malloc's.
  */
 #include <malloc.h>
@@ -39,6 +40,18 @@ static void *touched(size_t size)
 	return block;
 }
 
+static const struct kind {
+	const char *name;
+} staying = { "staying" };
+
+/* What lives on begins with a pointer to what it is, as objects of C++ do. */
+static void stay(size_t size)
+{
+	const struct kind **block = touched(size); /* SITE stay */
+
+	*block = &staying;
+}
+
 /* A small live chunk on every page, what is between is free. */
 static void hold_pages(void)
 {
@@ -46,7 +59,7 @@ static void hold_pages(void)
 
 	for (i = 0; i < count; i++) {
 		blocks[i] = touched(4096 - 16 - 32 - SMALL);
-		touched(SMALL + 16);
+		stay(SMALL + 16);
 	}
 	for (i = 0; i < count; i++)
 		free(blocks[i]);
@@ -59,7 +72,7 @@ static void hold_top(void)
 
 	for (i = 0; i < count; i++)
 		blocks[i] = touched(MIB / 16 - 16);
-	touched(200);
+	stay(200);
 	for (i = 0; i < count; i++)
 		free(blocks[i]);
 }
@@ -186,6 +199,21 @@ static void hold_busy(void)
 			abort();
 }
 
+/* All of it locked in memory, and four blocks of five free in whole pages. */
+static void hold_locked(void)
+{
+	size_t count = mib * MIB / 40960, i;
+
+	if (mlockall(MCL_CURRENT | MCL_FUTURE))
+		abort();
+	for (i = 0; i < count; i++) {
+		blocks[i] = touched(32768 - 16);
+		touched(8192 - 16);
+	}
+	for (i = 0; i < count; i++)
+		free(blocks[i]);
+}
+
 static const struct shape {
 	const char *name;
 	void (*hold)(void);
@@ -193,6 +221,7 @@ static const struct shape {
 	{ "pages", hold_pages },   { "top", hold_top },		{ "full", hold_full },
 	{ "arenas", hold_arenas }, { "lists", hold_lists },	{ "mapped", hold_mapped },
 	{ "busy", hold_busy },	   { "corrupt", hold_corrupt }, { "sparse", hold_sparse },
+	{ "locked", hold_locked },
 };
 
 static size_t resident(void)
@@ -252,6 +281,18 @@ static void leak(void)
 	tell();
 }
 
+static bool become(const char *shape)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
+		if (!strcmp(shape, shapes[i].name)) {
+			shapes[i].hold();
+			return true;
+		}
+	return false;
+}
+
 int main(int argc, char **argv)
 {
 	char line[64];
@@ -259,9 +300,8 @@ int main(int argc, char **argv)
 
 	if (argc > 2)
 		mib = strtoul(argv[2], NULL, 10);
-	for (i = 0; i < sizeof(shapes) / sizeof(*shapes) && argc > 1; i++)
-		if (!strcmp(argv[1], shapes[i].name))
-			shapes[i].hold();
+	if (argc > 1)
+		become(argv[1]);
 	/* What it takes to count is allocated and freed now. */
 	resident();
 	tell();
@@ -282,5 +322,7 @@ int main(int argc, char **argv)
 			trim();
 		else if (!strcmp(line, "leak"))
 			leak();
+		else if (become(line))
+			tell();
 	}
 }
