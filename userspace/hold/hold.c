@@ -16,7 +16,6 @@
 
 #define DATA_MAX 16 /* mappings of a libc's data */
 #define LOOKS_MAX 2 /* for main_arena */
-#define NOT_READ "memtoll reads the inside of glibc's heaps only"
 
 /* Whether it is a program of 32 bits: its pointers and chunks are others. */
 static bool is_narrow(pid_t pid)
@@ -175,6 +174,24 @@ static const char *read_heaps(const struct process_view *view, struct maps *maps
 	return unknown;
 }
 
+/* NULL, or why they are not known. */
+static const char *read_counters(const struct process_view *view, const struct maps *maps,
+				 const struct allocator_module *module,
+				 struct allocator_counters *counters)
+{
+	const struct mapping *data[DATA_MAX];
+	const struct counters_place place = {
+		.view = &view->view,
+		.maps = maps,
+		.module = module,
+		.data = data,
+		.data_count = find_data(maps, module, data),
+	};
+
+	allocator_counters_read(&place, counters);
+	return counters->known ? NULL : allocator_counters_unknown(module->kind);
+}
+
 static void read_allocators(const struct process_view *view, struct maps *maps, bool read_swapped,
 			    struct hold_process *process, GArray **owned)
 {
@@ -191,7 +208,8 @@ static void read_allocators(const struct process_view *view, struct maps *maps, 
 
 		g_strlcpy(allocator.version, modules[i].version, sizeof(allocator.version));
 		if (modules[i].kind != ALLOCATOR_GLIBC)
-			allocator.unknown = NOT_READ;
+			allocator.unknown =
+				read_counters(view, maps, &modules[i], &allocator.counters);
 		else if (process->has_heaps)
 			allocator.unknown = "it is a second glibc, and only the first is read";
 		else

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "allocators/modules.h"
+#include "hold/allocator_counters.h"
 #include "hold/heap_sum.h"
 #include "hold/huge_use.h"
 #include "hold/malloc_state.h"
@@ -19,7 +20,8 @@ struct hold_allocator {
 	enum allocator_kind kind;
 	char version[32];
 	char *path;
-	const char *unknown; /* why its inside is not known; NULL: it is */
+	const char *unknown;		    /* why its inside is not known; NULL: it is */
+	struct allocator_counters counters; /* of others than glibc's */
 };
 
 struct hold_process {

@@ -171,6 +171,17 @@ static void put_malloc(FILE *out, struct hold_process *process, guint blocks)
 	fputc('}', out);
 }
 
+static void put_counters(FILE *out, const struct allocator_counters *counters)
+{
+	fputs(",\"counters\":{", out);
+	put_number(out, "active", counters->active, true);
+	put_number(out, "dirty", counters->dirty, false);
+	put_number(out, "muzzy", counters->muzzy, false);
+	put_number(out, "retained", counters->retained, false);
+	put_number(out, "committed", counters->committed, false);
+	fputc('}', out);
+}
+
 static void put_allocators(FILE *out, const struct hold_process *process)
 {
 	guint i;
@@ -189,6 +200,8 @@ static void put_allocators(FILE *out, const struct hold_process *process)
 			fputs(",\"unknown\":", out);
 			put_string(out, allocator->unknown);
 		}
+		if (allocator->counters.known)
+			put_counters(out, &allocator->counters);
 		fputc('}', out);
 	}
 	fputc(']', out);

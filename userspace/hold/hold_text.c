@@ -279,6 +279,28 @@ static void print_heaps(FILE *out, const struct hold_process *process)
 	print_ends(out, process);
 }
 
+static void print_counter(FILE *out, const char *name, uint64_t bytes)
+{
+	char text[CELL];
+
+	if (bytes)
+		fprintf(out, "  %-*s %12s %10s\n", NAME_WIDTH - 2, name, "", cell(text, bytes));
+}
+
+static void print_counters(FILE *out, const struct hold_allocator *allocator)
+{
+	const struct allocator_counters *counters = &allocator->counters;
+	g_autofree char *title =
+		g_strdup_printf("%s's own count", allocator_kind_name(allocator->kind));
+
+	fprintf(out, "\n  %-*s %12s %10s\n", NAME_WIDTH - 2, title, "", "bytes");
+	print_counter(out, "in pages with live blocks", counters->active);
+	print_counter(out, "in free pages that it keeps", counters->dirty);
+	print_counter(out, "in free pages, on loan (MADV_FREE)", counters->muzzy);
+	print_counter(out, "committed, live or free", counters->committed);
+	print_counter(out, "address space without memory", counters->retained);
+}
+
 static void print_allocators(FILE *out, const struct hold_process *process)
 {
 	guint i;
@@ -288,6 +310,8 @@ static void print_allocators(FILE *out, const struct hold_process *process)
 			&g_array_index(process->allocators, struct hold_allocator, i);
 		g_autofree char *line = NULL, *printable = NULL;
 
+		if (allocator->counters.known)
+			print_counters(out, allocator);
 		if (!allocator->unknown)
 			continue;
 		line = g_strdup_printf("%s%s%s (%s): not known, %s.",

@@ -83,6 +83,21 @@ static bool is_closed(const struct hold_process *process, const struct hold_allo
 	return allocator->kind != ALLOCATOR_GLIBC || (!process->has_heaps && process->lost_heaps);
 }
 
+static void add_counters(struct hold_sum *sum, const struct hold_allocator *allocator)
+{
+	const struct allocator_counters *counters = &allocator->counters;
+	const uint64_t kept = counters->dirty + counters->muzzy;
+
+	if (!counters->known)
+		return;
+	sum->counted_active += counters->active + counters->committed;
+	sum->counted_free += kept;
+	if (sum->counted == ALLOCATOR_UNKNOWN || kept > sum->counted_most) {
+		sum->counted = allocator->kind;
+		sum->counted_most = kept;
+	}
+}
+
 /* What names the most of its kind. */
 static void note_names(struct hold_sum *sum, const struct hold_process *process)
 {
@@ -100,6 +115,8 @@ static void note_names(struct hold_sum *sum, const struct hold_process *process)
 		if (is_closed(process, allocator))
 			sum->other = allocator_kind_name(allocator->kind);
 	}
+	for (i = 0; i < process->allocators->len; i++)
+		add_counters(sum, &g_array_index(process->allocators, struct hold_allocator, i));
 	if (!sum->other && process->lost_heaps && !process->has_heaps)
 		sum->other = "an allocator";
 	if (process->has_heaps && process->heaps.pins->len) {
@@ -149,6 +166,21 @@ enum hold_part hold_sum_most(const struct hold_sum *sum)
 	return most;
 }
 
+/* What mimalloc counts is both. */
+static char *counted_sentence(const struct hold_sum *sum)
+{
+	char active[32], kept[32];
+
+	format_bytes(active, sizeof(active), (double)sum->counted_active);
+	format_bytes(kept, sizeof(kept), (double)sum->counted_free);
+	return sum->counted_free ?
+		       g_strdup_printf("anonymous memory: %s counts %s in use and keeps %s that "
+				       "is free",
+				       allocator_kind_name(sum->counted), active, kept) :
+		       g_strdup_printf("anonymous memory, of which %s counts %s as its own",
+				       allocator_kind_name(sum->counted), active);
+}
+
 static char *sentence_of(const struct hold_sum *sum, enum hold_part most)
 {
 	switch (most) {
@@ -193,6 +225,8 @@ static char *sentence_of(const struct hold_sum *sum, enum hold_part most)
 	case PART_SHARED:
 		return g_strdup("shared memory");
 	case PART_ANONYMOUS:
+		if (sum->counted != ALLOCATOR_UNKNOWN)
+			return counted_sentence(sum);
 		return sum->other ?
 			       g_strdup_printf(
 				       "anonymous memory of which no more is known: there is "
@@ -301,6 +335,17 @@ GArray *hold_advise(const struct hold_sum *sum)
 			       "So much of its huge pages is zeros, which were cleared and stay whole "
 			       "where a part is used: madvise(MADV_NOHUGEPAGE) for memory that is used "
 			       "in places, or PR_SET_THP_DISABLE. Each small page then costs a fault."));
+	if (matters(sum, sum->counted_free, CACHED_SHARE))
+		advise(list, "purge", sum->counted_free,
+		       g_strdup(
+			       sum->counted == ALLOCATOR_JEMALLOC ?
+				       "jemalloc keeps pages that are free: "
+				       "MALLOC_CONF=background_thread:true gives them back also in a "
+				       "program that rests, a smaller dirty_decay_ms sooner, and "
+				       "mallctl(\"arena.4096.purge\") now." :
+				       "tcmalloc keeps pages that are free: "
+				       "MallocExtension::instance()->ReleaseFreeMemory() gives them back "
+				       "now, a higher TCMALLOC_RELEASE_RATE sooner."));
 	g_array_sort(list, by_bytes);
 	return list;
 }

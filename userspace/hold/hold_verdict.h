@@ -42,7 +42,12 @@ struct hold_sum {
 	bool partial;
 	const char *file;  /* that most of PART_FILES is of */
 	const char *other; /* an allocator whose inside is not read; NULL: none */
-	uint64_t most;	   /* of these, what decided */
+	/* Of those that count themselves, and the one that keeps most of what is free. */
+	uint64_t counted_active;
+	uint64_t counted_free;
+	uint64_t counted_most;
+	enum allocator_kind counted; /* ALLOCATOR_UNKNOWN: none does */
+	uint64_t most;		     /* of these, what decided */
 };
 
 /*

@@ -870,8 +870,8 @@ CREATE TABLE hold_look (
 );
 
 -- What a look found, by process: resident bytes in each part of `memtoll hold` (live, trim, pinned,
--- locked, arena_tops, caches, unread, anonymous, stacks, files, shared, special), all that is resident
--- (rss), and what is on swap (swap).
+-- locked, arena_tops, caches, unread, anonymous, stacks, files, shared, special), all that is
+-- resident (rss), and what is on swap (swap).
 CREATE TABLE hold_part (
 	look  INTEGER NOT NULL,
 	pid   INTEGER NOT NULL,
@@ -880,8 +880,8 @@ CREATE TABLE hold_part (
 	PRIMARY KEY (look, pid, part)
 ) WITHOUT ROWID;
 
--- Live blocks because of which free memory was kept in a look, by who made them. at: 'page', where it
--- lies behind them on pages that stay, or 'end', where it lies below the last one of a heap.
+-- Live blocks because of which free memory was kept in a look, by who made them. at: 'page', where
+-- it lies behind them on pages that stay, or 'end', where it lies below the last one of a heap.
 CREATE TABLE hold_pin (
 	look     INTEGER NOT NULL,
 	pid      INTEGER NOT NULL,

@@ -3,7 +3,8 @@
  * holder.c: SHAPE [MIB]: memory that is held in one of several ways, at rest. Says what mallinfo2(3)
  * says, an object of JSON, at the start and for every line "info" on stdin; for "trim" what is
  * resident before and after malloc_trim(0); for "leak" 83 more blocks stay, and as many come and go;
- * for a shape that is taken up, too.
+ * for a shape that is taken up, too; for "work MS" how many of the blocks of "full" it has replaced
+ * in so many milliseconds.
  * Its own output needs no memory of malloc's.
  */
 #include <malloc.h>
@@ -15,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifndef INFO
@@ -281,6 +283,52 @@ static void leak(void)
 	tell();
 }
 
+static uint64_t clock_of(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* How long this thread has waited for a processor. */
+static uint64_t waited(void)
+{
+	char text[128] = "";
+	FILE *file = fopen("/proc/thread-self/schedstat", "r");
+	size_t ns = 0;
+
+	if (!file || !fgets(text, sizeof(text), file) || sscanf(text, "%*u %zu", &ns) != 1)
+		abort();
+	fclose(file);
+	return ns;
+}
+
+/* For so long other blocks in place of those that there are. */
+static void work(uint64_t ms)
+{
+	uint64_t start = clock_of(CLOCK_MONOTONIC), now, turns = 0;
+	uint64_t cpu = clock_of(CLOCK_THREAD_CPUTIME_ID), wait = waited();
+	static unsigned int random = 1;
+	char text[128];
+	size_t i, k;
+
+	do {
+		for (i = 0; i < 256; i++) {
+			k = (size_t)rand_r(&random) % (mib * 1024);
+			free(blocks[k]);
+			blocks[k] = touched(16 + (size_t)rand_r(&random) % 2000);
+		}
+		turns += i;
+		now = clock_of(CLOCK_MONOTONIC);
+	} while (now - start < ms * 1000000);
+	snprintf(text, sizeof(text),
+		 "{\"turns\": %zu, \"ns\": %zu, \"cpu_ns\": %zu, \"waited_ns\": %zu}\n",
+		 (size_t)turns, (size_t)(now - start),
+		 (size_t)(clock_of(CLOCK_THREAD_CPUTIME_ID) - cpu), (size_t)(waited() - wait));
+	say(text);
+}
+
 static bool become(const char *shape)
 {
 	size_t i;
@@ -322,6 +370,8 @@ int main(int argc, char **argv)
 			trim();
 		else if (!strcmp(line, "leak"))
 			leak();
+		else if (!strncmp(line, "work ", 5))
+			work(strtoul(line + 5, NULL, 10));
 		else if (become(line))
 			tell();
 	}
