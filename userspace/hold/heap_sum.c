@@ -21,7 +21,7 @@ struct summing {
 	const struct heap_chunks *chunks;
 	struct arena_sum *sum;
 	GHashTable *pins; /* size -> struct pin */
-	struct pinning *pinning;
+	struct heap_sum *all;
 	uint64_t below;	    /* in this heap: resident bytes of the largest free stretch, */
 	uint64_t below_end; /* and where it ends */
 };
@@ -36,6 +36,32 @@ struct page_bytes arena_free(const struct arena_sum *sum)
 	return bytes;
 }
 
+/* Pages [start, end) would be given back: join them to those before, where both are as resident. */
+static void keep_range(const struct summing *summing, uint64_t start, uint64_t end)
+{
+	const struct page_range *pages = &summing->chunks->pages;
+	GArray *ranges = summing->all->trim_ranges;
+	uint64_t at;
+
+	for (at = start; at < end; at += VIEW_PAGE) {
+		const struct trim_range range = {
+			.start = at,
+			.end = at + VIEW_PAGE,
+			.resident = pages->states[(at - pages->first) / VIEW_PAGE] == PAGE_RESIDENT,
+		};
+		struct trim_range *last =
+			ranges->len ? &g_array_index(ranges, struct trim_range, ranges->len - 1) :
+				      NULL;
+
+		if (last && last->end == at && last->resident == range.resident)
+			last->end = range.end;
+		else if (ranges->len < TRIM_RANGES_MAX)
+			g_array_append_val(ranges, range);
+		else
+			summing->all->trim_ranges_left++;
+	}
+}
+
 /* systrim(): whole pages from the end, which is the program break. */
 static void trim_top(const struct summing *summing, const struct run *run, struct page_bytes *trim)
 {
@@ -46,6 +72,7 @@ static void trim_top(const struct summing *summing, const struct run *run, struc
 	bytes = (run->end - run->start - SMALL_LEAST - 1) & ~(page - 1);
 	page_bytes_add(trim, &summing->chunks->pages, run->end - bytes, run->end);
 	page_bytes_join(&summing->sum->trim_top, trim);
+	keep_range(summing, run->end - bytes, run->end & ~(VIEW_PAGE - 1));
 }
 
 /*
@@ -62,6 +89,7 @@ static void trim_middle(const struct summing *summing, const struct run *run,
 		return;
 	open = locked_ranges_first(summing->walk->locked, from, end);
 	page_bytes_add(trim, &summing->chunks->pages, from, open);
+	keep_range(summing, from, open);
 	page_bytes_add(locked, &summing->chunks->pages, open, end);
 }
 
@@ -103,7 +131,7 @@ static void keep_pin(const struct summing *summing, const struct run *run, uint6
 	if (!bytes || !live_before(summing, run, &block.address))
 		return;
 	block.address += HEADER;
-	pinning_add(summing->pinning, &block);
+	pinning_add(&summing->all->pinning, &block);
 }
 
 /* The heap's top begins: what keeps what is free below from joining it. */
@@ -119,7 +147,7 @@ static void keep_end(const struct summing *summing, const struct run *run)
 	    !live_before(summing, run, &end.address))
 		return;
 	end.address += HEADER;
-	g_array_append_val(summing->pinning->ends, end);
+	g_array_append_val(summing->all->pinning.ends, end);
 }
 
 static void end_run(struct summing *summing, const struct run *run)
@@ -246,13 +274,14 @@ static gint by_below(gconstpointer a, gconstpointer b)
 
 void heap_sum_make(struct heap_walk *walk, struct heap_sum *sum)
 {
-	struct summing summing = { .walk = walk, .pinning = &sum->pinning };
+	struct summing summing = { .walk = walk, .all = sum };
 	guint i;
 
 	*sum = (struct heap_sum){ .left_out = walk->left_out };
 	sum->arenas = g_array_new(FALSE, TRUE, sizeof(struct arena_sum));
 	sum->pins = g_array_new(FALSE, FALSE, sizeof(struct pin));
 	pinning_init(&sum->pinning);
+	sum->trim_ranges = g_array_new(FALSE, FALSE, sizeof(struct trim_range));
 	g_array_set_size(sum->arenas, walk->heaps->arenas->len);
 	cached_chunks_resolve(walk, &sum->cached);
 	summing.pins = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, g_free);
@@ -288,5 +317,6 @@ void heap_sum_free(struct heap_sum *sum)
 {
 	g_clear_pointer(&sum->arenas, g_array_unref);
 	g_clear_pointer(&sum->pins, g_array_unref);
+	g_clear_pointer(&sum->trim_ranges, g_array_unref);
 	pinning_free(&sum->pinning);
 }

@@ -10,6 +10,7 @@
 #include "hold/heap_walk.h"
 #include "hold/pinning.h"
 
+#define TRIM_RANGES_MAX (1U << 18)
 #define PINS_MAX 4096 /* sizes of live chunks that are told apart */
 
 struct arena_sum {
@@ -36,11 +37,20 @@ struct pin {
 	char hint[HINT_MAX]; /* what most of them begin with, as far as it has a name */
 };
 
+/* Pages that malloc_trim(0) gives back, of one state. */
+struct trim_range {
+	uint64_t start;
+	uint64_t end;
+	bool resident;
+};
+
 struct heap_sum {
 	GArray *arenas; /* of struct arena_sum */
 	struct arena_sum all;
 	GArray *pins; /* of struct pin, most bytes first */
 	struct pinning pinning;
+	GArray *trim_ranges;	   /* of struct trim_range, ascending; TRIM_RANGES_MAX at most */
+	uint64_t trim_ranges_left; /* of them that were too many */
 	struct cached_chunks cached;
 	uint64_t
 		left_out; /* chunks that were too many to keep: more may be free, and trim be too low */

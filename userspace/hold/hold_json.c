@@ -137,6 +137,25 @@ static void put_pinning(FILE *out, struct pinning *pinning, guint most)
 	fputc(']', out);
 }
 
+/* So many at most, and how many others there are. */
+static void put_trim_ranges(FILE *out, const struct heap_sum *heaps, guint most)
+{
+	const guint told = MIN(heaps->trim_ranges->len, most);
+	guint i;
+
+	fputs(",\"trim_ranges\":[", out);
+	for (i = 0; i < told; i++) {
+		const struct trim_range *range =
+			&g_array_index(heaps->trim_ranges, struct trim_range, i);
+
+		fprintf(out, "%s[%" PRIu64 ",%" PRIu64 ",%d]", i ? "," : "", range->start,
+			range->end, range->resident);
+	}
+	fputc(']', out);
+	put_number(out, "trim_ranges_left",
+		   heaps->trim_ranges_left + heaps->trim_ranges->len - told, false);
+}
+
 static void put_malloc(FILE *out, struct hold_process *process, guint blocks)
 {
 	struct heap_sum *heaps = &process->heaps;
@@ -162,6 +181,8 @@ static void put_malloc(FILE *out, struct hold_process *process, guint blocks)
 	fputc('}', out);
 	put_pins(out, heaps->pins);
 	put_pinning(out, &heaps->pinning, blocks);
+	if (blocks)
+		put_trim_ranges(out, heaps, blocks);
 	put_number(out, "caches", heaps->cached.caches, false);
 	put_number(out, "torn_lists", heaps->cached.torn, false);
 	put_number(out, "damages", heaps->damages, false);
@@ -319,7 +340,8 @@ void hold_json(FILE *out, const GPtrArray *processes, const struct hold_missing 
 	fputs(",\"processes\":[", out);
 	for (i = 0; i < processes->len; i++) {
 		fputs(i ? ",\n" : "\n", out);
-		put_process(out, g_ptr_array_index(processes, i), blocks / processes->len);
+		put_process(out, g_ptr_array_index(processes, i),
+			    blocks ? MAX(blocks / processes->len, 1) : 0);
 	}
 	fputs("]}\n", out);
 }

@@ -292,7 +292,8 @@ GArray *hold_advise(const struct hold_sum *sum)
 		advise(list, "trim", sum->parts[PART_TRIM],
 		       g_strdup(
 			       "Have the program call malloc_trim(0) when it has freed much, or now. "
-			       "What it uses again has to be faulted in again."));
+			       "What it uses again has to be faulted in again; record --hold 10s tells "
+			       "how much that is."));
 	if (matters(sum, sum->parts[PART_LOCKED], ADVICE_SHARE))
 		advise(list, "locked", sum->parts[PART_LOCKED],
 		       g_strdup(

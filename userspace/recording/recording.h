@@ -173,6 +173,17 @@ struct hold_pin_fact {
 };
 
 int recording_hold_pin(struct recording *recording, uint64_t look, const struct hold_pin_fact *pin);
+
+struct hold_reuse_fact {
+	pid_t pid;
+	uint64_t since_ns;
+	double seconds;
+	uint64_t pages;
+	uint64_t used_pages;
+};
+
+int recording_hold_reuse(struct recording *recording, uint64_t look,
+			 const struct hold_reuse_fact *reuse);
 int recording_huge_look(struct recording *recording, pid_t pid, uint64_t looked,
 			uint64_t used_pages, uint64_t gone);
 

@@ -56,6 +56,7 @@ const char *const recording_statements[STMT_COUNT] = {
 		" '$.swap', json_extract(p.value, '$.sum.swap'))) k"
 		" WHERE json_type(p.value, '$.pid') = 'integer' AND k.type = 'integer'",
 	[STMT_HOLD_PIN] = "INSERT INTO hold_pin VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[STMT_HOLD_REUSE] = "INSERT INTO hold_reuse VALUES (?, ?, ?, ?, ?, ?)",
 	[STMT_SWAP_DEVICE] = "INSERT OR REPLACE INTO swap_device VALUES (?, ?, ?, ?, ?)",
 	[STMT_ACCESS] = "INSERT OR REPLACE INTO access VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[STMT_LOSS_KIND] = "INSERT OR REPLACE INTO loss_kind VALUES (?, ?, ?)",
@@ -303,6 +304,14 @@ int recording_hold_pin(struct recording *recording, uint64_t look, const struct 
 		     count(pin->size), text_or_empty(pin->call), bits(pin->stack_id),
 		     count(pin->blocks), count(pin->bytes), real(pin->estimate),
 		     text_or_empty(pin->hint));
+}
+
+int recording_hold_reuse(struct recording *recording, uint64_t look,
+			 const struct hold_reuse_fact *reuse)
+{
+	return STORE(recording, STMT_HOLD_REUSE, count(look), signed_int(reuse->pid),
+		     count(reuse->since_ns), real(reuse->seconds), count(reuse->pages),
+		     count(reuse->used_pages));
 }
 
 int recording_swap_device(struct recording *recording, const struct swap_device_fact *device)

@@ -138,10 +138,46 @@ void report_hold_pinned(struct page *page, const char *prefix)
 		page_wrap(page, prefix, (int)strlen(prefix), text->str);
 }
 
+/* What a trim would give back, and its price. */
+void report_hold_trim(struct page *page, const char *prefix)
+{
+	sqlite3_stmt *row =
+		page_query(page, "SELECT trim_bytes, seconds, used, refaults_per_s, in_part"
+				 " FROM temp.hold_refault WHERE matters");
+
+	while (page_next(page, row)) {
+		const double used = sqlite3_column_double(row, 2);
+		g_autoptr(GString) text = g_string_new("");
+		char bytes[32], share[32], rate[32];
+
+		format_bytes(bytes, sizeof(bytes), sqlite3_column_double(row, 0));
+		format_share(share, sizeof(share), used);
+		format_estimate(rate, sizeof(rate), llround(sqlite3_column_double(row, 3)));
+		g_string_append_printf(text,
+				       "malloc_trim(0) now would give back %s. Of what it would "
+				       "have given back %.0f s before",
+				       bytes, sqlite3_column_double(row, 1));
+		if (used > 0)
+			g_string_append_printf(text,
+					       ", %s was used again: %s pages a second would be "
+					       "faulted in again%s.",
+					       share, rate,
+					       sqlite3_column_int(row, 4) ?
+						       ", or more, as malloc was watched a part of "
+						       "the time" :
+						       "");
+		else
+			g_string_append(text, ", nothing was used again by blocks that were "
+					      "followed.");
+		page_wrap(page, prefix, (int)strlen(prefix), text->str);
+	}
+}
+
 void report_hold(struct page *page)
 {
 	print_heading(page);
 	print_parts(page);
 	report_hold_growth(page, "  ");
 	report_hold_pinned(page, "  ");
+	report_hold_trim(page, "  ");
 }

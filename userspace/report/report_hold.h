@@ -14,4 +14,7 @@ void report_hold_growth(struct page *page, const char *prefix);
 /* And because of which blocks free memory is kept; nothing where that is little. */
 void report_hold_pinned(struct page *page, const char *prefix);
 
+/* What malloc_trim(0) would give back, and what would be used again; nothing where that is little. */
+void report_hold_trim(struct page *page, const char *prefix);
+
 #endif /* MEMTOLL_REPORT_HOLD_H */

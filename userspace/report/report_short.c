@@ -465,6 +465,7 @@ static void print_growth(struct page *page)
 {
 	report_hold_growth(page, "HOLD ");
 	report_hold_pinned(page, "HOLD ");
+	report_hold_trim(page, "HOLD ");
 }
 
 int report_short(sqlite3 *database, const struct report_options *options, FILE *out)

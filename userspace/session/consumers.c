@@ -10,6 +10,7 @@
 #include "ledger/ledger.h"
 #include "ledger/sampled.h"
 #include "ledger/thresholds.h"
+#include "ledger/trim_reuse.h"
 #include "memtoll.skel.h"
 #include "python/python.h"
 #include "recording/hits.h"
@@ -74,6 +75,11 @@ static void advised_ended(void *state, pid_t pid)
 static void sampled_ended(void *state, pid_t pid)
 {
 	sampled_forget(state, pid);
+}
+
+static void trim_reuse_ended(void *state, pid_t pid)
+{
+	trim_reuse_forget(state, pid);
 }
 
 static void huge_looks_ended(void *state, pid_t pid)
@@ -145,6 +151,11 @@ static void observe(const struct consumers *consumers, const struct consumers_co
 		  .executed = sampled_ended,
 		  .exited = sampled_ended },
 		{ .moment = WITH_RECORDS,
+		  .state = consumers->trim_reuse,
+		  .executed = trim_reuse_ended,
+		  .exited = trim_reuse_ended,
+		  .forgotten = trim_reuse_ended },
+		{ .moment = WITH_RECORDS,
 		  .state = consumers->huge_looks,
 		  .executed = huge_looks_ended,
 		  .exited = huge_looks_ended },
@@ -199,6 +210,7 @@ struct consumers *consumers_new(const struct consumers_config *config)
 	consumers->advised = advised_new();
 	consumers->thresholds = thresholds_new();
 	consumers->sampled = sampled_new(config->sample, config->min_size);
+	consumers->trim_reuse = trim_reuse_new();
 	consumers->reads =
 		reads_new(config->recording, bpf->maps.file_reads, bpf->maps.file_reads_spare);
 	consumers->fills = fills_new();
@@ -222,6 +234,7 @@ void consumers_free(struct consumers *consumers)
 	advised_free(consumers->advised);
 	thresholds_free(consumers->thresholds);
 	sampled_free(consumers->sampled);
+	trim_reuse_free(consumers->trim_reuse);
 	reads_free(consumers->reads);
 	fills_free(consumers->fills);
 	huge_looks_free(consumers->huge_looks);

@@ -32,6 +32,7 @@ struct consumers {
 	struct advised *advised;
 	struct thresholds *thresholds;
 	struct sampled *sampled;
+	struct trim_reuse *trim_reuse;
 	struct reads *reads;
 	struct fills *fills;
 	struct huge_looks *huge_looks;

@@ -18,6 +18,7 @@
 #include "ledger/ledger.h"
 #include "ledger/sampled.h"
 #include "ledger/thresholds.h"
+#include "ledger/trim_reuse.h"
 #include "recording/hits.h"
 #include "session/consumers.h"
 #include "session/cpu_samples.h"
@@ -52,6 +53,7 @@ static void on_block(struct dispatch *dispatch, const void *record)
 {
 	struct memtoll_block block = *(const struct memtoll_block *)record;
 
+	trim_reuse_block(dispatch->consumers->trim_reuse, &block);
 	if (sampled_block(dispatch->consumers->sampled, &block))
 		return;
 	ledger_block(dispatch->consumers->ledger, &block);

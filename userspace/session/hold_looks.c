@@ -13,6 +13,7 @@
 #include "recording/recording.h"
 #include "session/consumers.h"
 #include "session/hold_pins.h"
+#include "session/hold_reuse.h"
 #include "targets/targets.h"
 
 /* A look that takes longer is given up: 40 GB of heaps take so long. */
@@ -199,6 +200,9 @@ int hold_looks_write(struct hold_looks *looks, struct recording *recording,
 		if (!err)
 			err = hold_pins_write(recording, looks->written, look->json,
 					      consumers->ledger, consumers->sampled);
+		if (!err)
+			err = hold_reuse_write(recording, looks->written, look->json,
+					       consumers->trim_reuse, now_ns());
 	}
 	g_array_set_size(looks->ended, 0);
 	return err;

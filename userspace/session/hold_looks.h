@@ -24,9 +24,7 @@ void hold_looks_step(struct hold_looks *looks, uint64_t now_ns, struct targets *
 /* The last one, where targets live: the one that goes on, or another; waits for it, for seconds. */
 void hold_looks_end(struct hold_looks *looks, struct targets *targets);
 
-/*
- * Tables hold_look, hold_part and hold_pin: the looks that have ended since. 0 or -errno.
- */
+/* Tables hold_look, hold_part, hold_pin and hold_reuse: looks that have ended since. 0 or -errno. */
 int hold_looks_write(struct hold_looks *looks, struct recording *recording,
 		     const struct consumers *consumers);
 

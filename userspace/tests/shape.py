@@ -372,6 +372,10 @@ REPORT: dict[str, Any] = {
             "site": Null(
                 {"call": OneOf(CALLS), "place": str, "made": int, "freed": int, "bytes": int, "in_part": bool}
             ),
+            # What malloc_trim(0) would give back, and what of that would be faulted in again; null: not known.
+            "trim": Null(
+                {"bytes": int, "seconds": float, "used_part": float, "refaults_per_s": float, "in_part": bool}
+            ),
             # Free memory that live blocks keep: on their pages, or below the end of a heap. call: null where
             # nobody saw them made; size: null where they have several.
             "pinned": [

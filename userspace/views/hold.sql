@@ -115,6 +115,26 @@ SELECT t.at, t.call, t.stack_id, t.size, t.hint, CAST(ROUND(t.bytes) AS INTEGER)
 	ROW_NUMBER() OVER (PARTITION BY t.at ORDER BY t.bytes DESC, t.call, t.stack_id) AS rank
 FROM site t WHERE ROUND(t.bytes) > 0;
 
+-- What malloc_trim(0) would give back at the last look, and how much of that would be faulted in
+-- again a second: as much of it as was used of what it would have given back so long before. used:
+-- from 0 to 1. in_part: not all calls were watched, so that more was used. One row, or none.
+CREATE VIEW hold_refault AS
+WITH
+last AS MATERIALIZED (
+	SELECT u.pid, u.seconds, 1.0 * u.used_pages / u.pages AS used, p.bytes
+	FROM hold_reuse u JOIN hold_span s ON s.last = u.look
+	JOIN hold_part p ON p.look = u.look AND p.pid = u.pid AND p.part = 'trim'
+	WHERE u.pages > 0 AND u.seconds > 0
+)
+SELECT * FROM (
+	SELECT SUM(bytes) AS trim_bytes, MAX(seconds) AS seconds,
+		SUM(used * bytes) / MAX(SUM(bytes), 1) AS used,
+		SUM(used * bytes / 4096 / seconds) AS refaults_per_s,
+		EXISTS (SELECT 1 FROM watch WHERE call NOT IN ('syscall', 'read_other')) AS in_part,
+		SUM(bytes) >= 1048576 AS matters
+	FROM last)
+WHERE trim_bytes IS NOT NULL;
+
 CREATE VIEW hold_json AS
 SELECT json_object('looks', s.looks, 'seen', s.seen, 'seconds', ROUND(s.seconds, 3),
 	'complete', json(CASE WHEN s.whole THEN 'true' ELSE 'false' END),
@@ -125,6 +145,10 @@ SELECT json_object('looks', s.looks, 'seen', s.seen, 'seconds', ROUND(s.seconds,
 	'site', CASE WHEN g.grows AND g.site_part >= 0.2 THEN json_object('call', g.call,
 		'place', g.place, 'made', g.made, 'freed', g.freed, 'bytes', g.site_bytes,
 		'in_part', json(CASE WHEN g.in_part THEN 'true' ELSE 'false' END)) END,
+	'trim', json((SELECT json_object('bytes', trim_bytes, 'seconds', ROUND(seconds, 3),
+		'used_part', ROUND(used, 6), 'refaults_per_s', ROUND(refaults_per_s, 3),
+		'in_part', json(CASE WHEN in_part THEN 'true' ELSE 'false' END))
+		FROM hold_refault)),
 	'pinned', json((SELECT json_group_array(json_object('at', at, 'bytes', bytes,
 		'call', NULLIF(call, ''), 'place', place, 'blocks', blocks,
 		'size', NULLIF(size, 0), 'hint', NULLIF(hint, '')))

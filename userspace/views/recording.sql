@@ -896,6 +896,18 @@ CREATE TABLE hold_pin (
 	PRIMARY KEY (look, pid, at, size, call, stack_id)
 ) WITHOUT ROWID;
 
+-- Of pages that malloc_trim(0) would have given back so long before a look, how many blocks have
+-- taken since: each of them would have been faulted in again.
+CREATE TABLE hold_reuse (
+	look       INTEGER NOT NULL,
+	pid        INTEGER NOT NULL,
+	since_ns   INTEGER NOT NULL,	-- as slice.start_ns
+	seconds    REAL NOT NULL,
+	pages      INTEGER NOT NULL,
+	used_pages INTEGER NOT NULL,
+	PRIMARY KEY (look, pid)
+) WITHOUT ROWID;
+
 -- Counters of memory.stat of a memory cgroup and all below it, differences since it was first seen:
 -- pgfault, pgmajfault, pswpin, pswpout, zswpin, zswpout, swpin_zero, swpout_zero,
 -- workingset_refault_anon, workingset_refault_file, as far as this kernel has them.
@@ -954,4 +966,4 @@ INSERT INTO later_table VALUES
 	('watch_passed'), ('watch_event'), ('hit_gap'), ('sampled'), ('page_fill'), ('huge_look'),
 	('page_drop'), ('handler'), ('fault_wait'), ('longest_wait'), ('reclaim_site'),
 	('advised'), ('thinned'), ('container'), ('mark'),
-	('hold_look'), ('hold_part'), ('hold_pin');
+	('hold_look'), ('hold_part'), ('hold_pin'), ('hold_reuse');

@@ -534,6 +534,36 @@ def test_a_block_at_the_end_has_its_line(out: Path) -> None:
     assert place in text and "until malloc_trim(0) is called" in text
 
 
+TURNS_MS: Final = 4_000
+
+
+def test_what_a_trim_costs_is_forecast(out: Path) -> None:
+    """By what is used of it meanwhile; then it is trimmed, and the same again for as long tells its faults."""
+    with Program(workload("holder"), "top", "32") as program:
+        tracer = start_record(out, "--hold", "1s", "--overhead-limit", "none", "-p", str(program.pid))
+        wait_attached(tracer, program.pid)
+        before = looks(out)
+        wait_until(functools.partial(has_looks, out, before + 1), "a look", every=0.1)
+        warm = ask(program, f"turn {TURNS_MS}")
+        before = looks(out)
+        wait_until(functools.partial(has_looks, out, before + 2), "two more looks", every=0.1)
+        tracer.send_signal(signal.SIGINT)
+        result = finish(tracer)
+        assert result.status == 0, result
+        gave = ask(program, "trim")
+        cold = ask(program, f"turn {TURNS_MS}")
+    found = load(out, result).report["hold"]["trim"]
+    assert not found["in_part"]
+    assert found["bytes"] == pytest.approx(gave["before"] - gave["after"], rel=0.1)
+    # In both it is one time that the turns took, whatever looks came before and after.
+    forecast = found["refaults_per_s"] * found["seconds"]
+    refaults = cold["faults"] - warm["faults"]
+    assert refaults > 1000
+    assert refaults / 1.5 <= forecast <= refaults * 1.5, (found, warm, cold)
+    text = " ".join(memtoll("report", "--full", out).stdout.split())
+    assert "malloc_trim(0) now would give back" in text and "pages a second would be faulted in again" in text
+
+
 def test_blocks_from_before_have_what_they_begin_with(out: Path) -> None:
     with Program(workload("holder"), "pages", "8") as program:
         tracer = start_record(out, "--hold", "1s", "-p", str(program.pid))

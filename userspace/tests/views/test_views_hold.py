@@ -150,3 +150,24 @@ def test_the_last_look_counts() -> None:
     kept = loop_stack(made, "malloc", 9)
     assert pins(made, 1, ("end", 208, "malloc", kept, 60 * MIB, 60.0 * MIB)) == []
     assert pins(made, 2, ("end", 208, "malloc", kept, MIB // 2, MIB / 2)) == [("end", "malloc", MIB // 2, 208, 0, 1)]
+
+
+def test_what_a_trim_costs() -> None:
+    """As much of what there is now as was used of what there was, by process."""
+    made = looked([2 * MIB, 2 * MIB])
+    made.row("hold_part", look=2, pid=43, part="trim", bytes=4 * MIB)
+    for look, pid, pages, used in ((1, 42, 10, 10), (2, 42, 1_000, 250), (2, 43, 512, 0)):
+        made.row("hold_reuse", look=look, pid=pid, since_ns=S, seconds=8.0, pages=pages, used_pages=used)
+    row = made.one("SELECT * FROM hold_refault")
+    assert (row["trim_bytes"], row["seconds"], row["matters"]) == (5 * MIB, 8.0, 1)
+    assert row["used"] == pytest.approx(0.05)
+    assert row["refaults_per_s"] == pytest.approx(64 / 8)
+    assert json.loads(made.one("SELECT json FROM hold_json")["json"])["trim"] == {
+        "bytes": 5 * MIB, "seconds": 8.0, "used_part": 0.05, "refaults_per_s": 8.0, "in_part": False
+    }  # fmt: skip
+
+
+def test_what_a_trim_costs_is_not_known_without_a_second_look() -> None:
+    made = looked([MIB])
+    assert made.rows("SELECT * FROM hold_refault") == []
+    assert json.loads(made.one("SELECT json FROM hold_json")["json"])["trim"] is None

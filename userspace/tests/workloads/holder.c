@@ -4,7 +4,8 @@
  * says, an object of JSON, at the start and for every line "info" on stdin; for "trim" what is
  * resident before and after malloc_trim(0); for "leak" 83 more blocks stay, and as many come and go;
  * for a shape that is taken up, too; for "work MS" how many of the blocks of "full" it has replaced
- * in so many milliseconds.
+ * in so many milliseconds; for "turn MS" it takes and frees blocks again and again for so long, and
+ * says how many faults that took.
  * Its own output needs no memory of malloc's.
  */
 #include <malloc.h>
@@ -16,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -329,6 +331,40 @@ static void work(uint64_t ms)
 	say(text);
 }
 
+#define TURN_BYTES 100000
+
+/*
+ * Ten times a second other 37 blocks, in place of those of four turns before: a ring of 148 blocks
+ * in what is free, of which each is taken again and again.
+ */
+static void turn(uint64_t ms)
+{
+	const struct timespec rest = { .tv_nsec = 100000000 };
+	uint64_t end = clock_of(CLOCK_MONOTONIC) + ms * 1000000;
+	struct rusage before, after;
+	static void *own[4][37];
+	char text[128];
+	size_t i, place = 0;
+
+	getrusage(RUSAGE_SELF, &before);
+	while (clock_of(CLOCK_MONOTONIC) < end) {
+		for (i = 0; i < 37; i++) {
+			free(own[place % 4][i]);
+			own[place % 4][i] = touched(TURN_BYTES);
+		}
+		place++;
+		nanosleep(&rest, NULL);
+	}
+	for (place = 0; place < 4; place++)
+		for (i = 0; i < 37; i++) {
+			free(own[place][i]);
+			own[place][i] = NULL;
+		}
+	getrusage(RUSAGE_SELF, &after);
+	snprintf(text, sizeof(text), "{\"faults\": %ld}\n", after.ru_minflt - before.ru_minflt);
+	say(text);
+}
+
 static bool become(const char *shape)
 {
 	size_t i;
@@ -372,6 +408,8 @@ int main(int argc, char **argv)
 			leak();
 		else if (!strncmp(line, "work ", 5))
 			work(strtoul(line + 5, NULL, 10));
+		else if (!strncmp(line, "turn ", 5))
+			turn(strtoul(line + 5, NULL, 10));
 		else if (become(line))
 			tell();
 	}
