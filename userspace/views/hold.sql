@@ -117,7 +117,8 @@ FROM site t WHERE ROUND(t.bytes) > 0;
 
 -- What malloc_trim(0) would give back at the last look, and how much of that would be faulted in
 -- again a second: as much of it as was used of what it would have given back so long before. used:
--- from 0 to 1. in_part: not all calls were watched, so that more was used. One row, or none.
+-- from 0 to 1. in_part: not all calls were watched, so that more was used. matters: as the advice
+-- of `memtoll hold` has it. One row, or none.
 CREATE VIEW hold_refault AS
 WITH
 last AS MATERIALIZED (
@@ -131,7 +132,8 @@ SELECT * FROM (
 		SUM(used * bytes) / MAX(SUM(bytes), 1) AS used,
 		SUM(used * bytes / 4096 / seconds) AS refaults_per_s,
 		EXISTS (SELECT 1 FROM watch WHERE call NOT IN ('syscall', 'read_other')) AS in_part,
-		SUM(bytes) >= 1048576 AS matters
+		SUM(bytes) >= MAX(1048576, 0.02 * (
+			SELECT last_bytes FROM hold_change WHERE part = 'rss')) AS matters
 	FROM last)
 WHERE trim_bytes IS NOT NULL;
 

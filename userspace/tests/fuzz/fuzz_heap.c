@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hold/allocator_counters.h"
 #include "hold/heap_sum.h"
 #include "hold/mapped_chunks.h"
 #include "tests/hold/heap_image.h"
@@ -86,6 +87,29 @@ static void check(const struct heap_walk *walk, const struct heap_sum *sum)
 			abort();
 }
 
+/* The same memory as another allocator's, the third region its code. */
+static void count(struct heap_image *image)
+{
+	const struct mapping *data[] = { maps_find(&image->maps, image->regions[1].start) };
+	struct allocator_module module = { .inode = 7 };
+	const struct counters_place place = { &image->view, &image->maps, &module, data, 1 };
+	struct allocator_counters counters;
+	size_t i;
+
+	for (i = 0; i < image->count; i++)
+		if (image->count > 2 && image->mappings[i].start == image->regions[2].start) {
+			image->mappings[i].exec = true;
+			image->mappings[i].inode = 7;
+		}
+	for (i = ALLOCATOR_UNKNOWN; i <= ALLOCATOR_GO; i++) {
+		module.kind = (enum allocator_kind)i;
+		allocator_counters_read(&place, &counters);
+		if (counters.known && module.kind != ALLOCATOR_JEMALLOC &&
+		    module.kind != ALLOCATOR_TCMALLOC && module.kind != ALLOCATOR_MIMALLOC)
+			abort();
+	}
+}
+
 static void look(struct heap_image *image, const struct input_head *head)
 {
 	const struct mapping *data[] = { maps_find(&image->maps, image->regions[1].start) };
@@ -119,8 +143,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(&head, data, sizeof(head));
 	fill(&image, &head, data + sizeof(head), size - sizeof(head));
 	image_finish(&image);
-	if (image.count > 1)
+	if (image.count > 1) {
 		look(&image, &head);
+		count(&image);
+	}
 	image_free(&image);
 	return 0;
 }
