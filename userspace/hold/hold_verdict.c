@@ -125,6 +125,7 @@ static void note_names(struct hold_sum *sum, const struct hold_process *process)
 		if (pin->bytes > sum->pin_bytes) {
 			sum->pin_size = pin->size;
 			sum->pin_bytes = pin->bytes;
+			sum->pin_hint = pin->hint;
 		}
 	}
 }
@@ -327,9 +328,11 @@ GArray *hold_advise(const struct hold_sum *sum)
 		advise(list, "pinned", sum->parts[PART_PINNED],
 		       g_strdup_printf(
 			       "Live blocks of %" PRIu64
-			       " bytes lie between the free ones: what lives long needs memory "
-			       "apart from what is freed soon (a pool, or allocated first).",
-			       sum->pin_size));
+			       " bytes%s%s lie between the free ones: what lives long needs memory "
+			       "apart from what is freed soon (a pool, or allocated first). "
+			       "record --hold 10s names who makes them.",
+			       sum->pin_size, *sum->pin_hint ? ", most with a pointer to " : "",
+			       sum->pin_hint));
 	if (matters(sum, sum->huge_zero, ADVICE_SHARE))
 		advise(list, "huge-pages", sum->huge_zero,
 		       g_strdup(

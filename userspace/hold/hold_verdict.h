@@ -38,6 +38,7 @@ struct hold_sum {
 	uint64_t huge_zero;   /* of huge pages, in pages of zeros */
 	uint64_t pin_size;    /* of the live chunks that pin most; 0: none */
 	uint64_t pin_bytes;
+	const char *pin_hint;	 /* what they begin with a pointer to, or "" */
 	uint64_t trim_threshold; /* of the process with most trim_top */
 	bool partial;
 	const char *file;  /* that most of PART_FILES is of */

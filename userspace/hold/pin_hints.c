@@ -2,6 +2,7 @@
 #include "hold/pin_hints.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "symbols/demangle.h"
 #include "symbols/image.h"
@@ -69,6 +70,53 @@ static bool find_object(const struct image *image, uint32_t section, uint64_t ad
 	return false;
 }
 
+/* A string in the file, by its address there. */
+static bool read_string(const struct image *image, uint64_t address, char text[HINT_MAX])
+{
+	size_t i;
+
+	for (i = 0; i < image->segment_count; i++) {
+		const GElf_Phdr *segment = &image->segments[i];
+		uint64_t at = address - segment->p_vaddr, size;
+
+		if (segment->p_type != PT_LOAD || address < segment->p_vaddr ||
+		    at >= segment->p_filesz)
+			continue;
+		size = MIN(segment->p_filesz - at, HINT_MAX - 1U);
+		memset(text, 0, HINT_MAX);
+		return pread(image->fd, text, size, (off_t)(segment->p_offset + at)) ==
+			       (ssize_t)size &&
+		       memchr(text, '\0', size);
+	}
+	return false;
+}
+
+/*
+ * Where the names are stripped: before a vtable's functions is a pointer to the class's type_info,
+ * whose second word is the class's name as the linker has it (Itanium C++ ABI, 2.5.2 and 2.9).
+ */
+static bool find_class(const struct hints *hints, const struct image *image, uint64_t bias,
+		       uint64_t word, char name[HINT_MAX])
+{
+	char text[HINT_MAX], linker_name[HINT_MAX + 4], readable[DEMANGLE_MAX + 1];
+	uint64_t type, function, place;
+	size_t i;
+
+	if (!first_word(hints, word - 8, &type) || !first_word(hints, type, &function) ||
+	    !maps_find(hints->maps, function) || !first_word(hints, type + 8, &place) ||
+	    !read_string(image, place - bias, text))
+		return false;
+	for (i = 0; text[i]; i++)
+		if (!g_ascii_isalnum(text[i]) && text[i] != '_' && text[i] != '*')
+			return false;
+	g_snprintf(linker_name, sizeof(linker_name), "_ZTV%s", text + (*text == '*'));
+	demangle(linker_name, readable, sizeof(readable));
+	if (!i || g_str_has_prefix(readable, "_ZTV"))
+		return false;
+	g_strlcpy(name, readable, HINT_MAX);
+	return true;
+}
+
 static void look_up(const struct hints *hints, uint64_t word, char name[HINT_MAX])
 {
 	const struct mapping *code = code_of(hints->maps, word);
@@ -79,8 +127,9 @@ static void look_up(const struct hints *hints, uint64_t word, char name[HINT_MAX
 	if (!code)
 		return;
 	if (!image_open(hints->pid, code, &image) && image_bias(&image, code, &bias) &&
-	    !find_object(&image, SHT_DYNSYM, word - bias, name))
-		find_object(&image, SHT_SYMTAB, word - bias, name);
+	    !find_object(&image, SHT_DYNSYM, word - bias, name) &&
+	    !find_object(&image, SHT_SYMTAB, word - bias, name))
+		find_class(hints, &image, bias, word, name);
 	image_close(&image);
 }
 

@@ -534,6 +534,44 @@ def test_a_block_at_the_end_has_its_line(out: Path) -> None:
     assert place in text and "until malloc_trim(0) is called" in text
 
 
+CLASSES: Final = """
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <unistd.h>
+namespace shop { struct Session { virtual ~Session() {} virtual void serve(); char rest[72]; }; }
+void shop::Session::serve() {}
+static void *between[5003];
+int main()
+{
+	for (auto &block : between) {
+		block = memset(malloc(3900), 1, 3900);
+		new shop::Session;
+	}
+	for (auto &block : between)
+		free(block);
+	puts("{\\"ready\\": true}");
+	fflush(stdout);
+	getchar();
+}
+"""
+
+
+@pytest.mark.parametrize("stripped", [False, True])
+def test_objects_of_a_class(tmp_path: Path, stripped: bool) -> None:
+    """By the name of its vtable, or where that is stripped, by its type_info."""
+    (tmp_path / "classes.cpp").write_text(CLASSES)
+    flags = ["-std=c++17", "-O1", "-fno-builtin", "-w", *(["-s"] if stripped else [])]
+    subprocess.run([tool("g++"), *flags, "-o", tmp_path / "classes", tmp_path / "classes.cpp"], check=True, timeout=60)
+    with Program(tmp_path / "classes") as program:
+        found = hold(program.pid)
+    (advice,) = [one for one in found["verdict"]["advice"] if one["code"] == "pinned"]
+    assert "most with a pointer to vtable for shop::Session" in advice["text"]
+    pin = found["malloc"]["pins"][0]
+    assert (pin["size"], pin["hint"]) == (96, "vtable for shop::Session")
+    assert 5000 <= pin["count"] <= 5003
+
+
 TURNS_MS: Final = 4_000
 
 
