@@ -281,6 +281,7 @@ void heap_sum_make(struct heap_walk *walk, struct heap_sum *sum)
 	sum->arenas = g_array_new(FALSE, TRUE, sizeof(struct arena_sum));
 	sum->pins = g_array_new(FALSE, FALSE, sizeof(struct pin));
 	pinning_init(&sum->pinning);
+	sum->heap_ranges = g_array_new(FALSE, FALSE, sizeof(struct trim_range));
 	sum->trim_ranges = g_array_new(FALSE, FALSE, sizeof(struct trim_range));
 	g_array_set_size(sum->arenas, walk->heaps->arenas->len);
 	cached_chunks_resolve(walk, &sum->cached);
@@ -289,6 +290,9 @@ void heap_sum_make(struct heap_walk *walk, struct heap_sum *sum)
 		const struct heap_chunks *chunks =
 			&g_array_index(walk->chunks, struct heap_chunks, i);
 
+		const struct trim_range range = { chunks->heap->start, chunks->heap->end, false };
+
+		g_array_append_val(sum->heap_ranges, range);
 		summing.chunks = chunks;
 		summing.sum = &g_array_index(sum->arenas, struct arena_sum, chunks->heap->arena);
 		join_sums(summing.sum, chunks);
@@ -317,6 +321,7 @@ void heap_sum_free(struct heap_sum *sum)
 {
 	g_clear_pointer(&sum->arenas, g_array_unref);
 	g_clear_pointer(&sum->pins, g_array_unref);
+	g_clear_pointer(&sum->heap_ranges, g_array_unref);
 	g_clear_pointer(&sum->trim_ranges, g_array_unref);
 	pinning_free(&sum->pinning);
 }

@@ -49,7 +49,8 @@ struct heap_sum {
 	struct arena_sum all;
 	GArray *pins; /* of struct pin, most bytes first */
 	struct pinning pinning;
-	GArray *trim_ranges;	   /* of struct trim_range, ascending; TRIM_RANGES_MAX at most */
+	GArray *heap_ranges; /* of struct trim_range: the heaps, ascending; resident is not set */
+	GArray *trim_ranges; /* of struct trim_range, ascending; TRIM_RANGES_MAX at most */
 	uint64_t trim_ranges_left; /* of them that were too many */
 	struct cached_chunks cached;
 	uint64_t

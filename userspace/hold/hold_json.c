@@ -137,23 +137,30 @@ static void put_pinning(FILE *out, struct pinning *pinning, guint most)
 	fputc(']', out);
 }
 
-/* So many at most, and how many others there are. */
-static void put_trim_ranges(FILE *out, const struct heap_sum *heaps, guint most)
+/* So many at most; how many others there are. */
+static uint64_t put_ranges(FILE *out, const char *name, const GArray *ranges, guint most)
 {
-	const guint told = MIN(heaps->trim_ranges->len, most);
+	const guint told = MIN(ranges->len, most);
 	guint i;
 
-	fputs(",\"trim_ranges\":[", out);
+	fprintf(out, ",\"%s\":[", name);
 	for (i = 0; i < told; i++) {
-		const struct trim_range *range =
-			&g_array_index(heaps->trim_ranges, struct trim_range, i);
+		const struct trim_range *range = &g_array_index(ranges, struct trim_range, i);
 
 		fprintf(out, "%s[%" PRIu64 ",%" PRIu64 ",%d]", i ? "," : "", range->start,
 			range->end, range->resident);
 	}
 	fputc(']', out);
-	put_number(out, "trim_ranges_left",
-		   heaps->trim_ranges_left + heaps->trim_ranges->len - told, false);
+	return ranges->len - told;
+}
+
+static void put_trim_ranges(FILE *out, const struct heap_sum *heaps, guint most)
+{
+	uint64_t left = heaps->trim_ranges_left;
+
+	left += put_ranges(out, "heap_ranges", heaps->heap_ranges, most);
+	left += put_ranges(out, "trim_ranges", heaps->trim_ranges, most);
+	put_number(out, "trim_ranges_left", left, false);
 }
 
 static void put_malloc(FILE *out, struct hold_process *process, guint blocks)

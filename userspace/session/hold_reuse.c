@@ -50,6 +50,32 @@ static int read_ranges(sqlite3 *database, const char *json, GArray *ranges)
 	return result == SQLITE_DONE ? 0 : -EIO;
 }
 
+static gint by_start(gconstpointer a, gconstpointer b)
+{
+	const struct free_range *left = a, *right = b;
+
+	return left->start < right->start ? -1 : left->start > right->start;
+}
+
+/* What is in no heap is free, too: a heap that became shorter has given it back. */
+static void add_outside(GArray *ranges, const GArray *heaps)
+{
+	uint64_t at = 0;
+	guint i;
+
+	for (i = 0; i <= heaps->len; i++) {
+		const struct free_range *heap =
+			i < heaps->len ? &g_array_index(heaps, struct free_range, i) : NULL;
+		const struct free_range gap = { .start = at,
+						.end = heap ? heap->start : UINT64_MAX };
+
+		if (gap.end > gap.start)
+			g_array_append_val(ranges, gap);
+		at = heap ? heap->end : UINT64_MAX;
+	}
+	g_array_sort(ranges, by_start);
+}
+
 static int take(struct recording *recording, uint64_t look, pid_t pid, const GArray *ranges,
 		bool whole, struct trim_reuse *reuse, uint64_t now_ns)
 {
@@ -89,11 +115,16 @@ int hold_reuse_write(struct recording *recording, uint64_t look, const char *jso
 	while (!err && (result == SQLITE_OK || result == SQLITE_ROW) &&
 	       (result = sqlite3_step(row)) == SQLITE_ROW) {
 		g_autoptr(GArray) ranges = g_array_new(FALSE, FALSE, sizeof(struct free_range));
+		g_autoptr(GArray) heaps = g_array_new(FALSE, FALSE, sizeof(struct free_range));
 
 		err = read_ranges(database, (const char *)sqlite3_column_text(row, 2), ranges);
 		if (!err)
+			err = read_ranges(database, (const char *)sqlite3_column_text(row, 3),
+					  heaps);
+		add_outside(ranges, heaps);
+		if (!err)
 			err = take(recording, look, sqlite3_column_int(row, 0), ranges,
-				   !sqlite3_column_int64(row, 1), reuse, now_ns);
+				   sqlite3_column_int(row, 1), reuse, now_ns);
 	}
 	sqlite3_finalize(row);
 	return err ? err : result == SQLITE_DONE ? 0 : -EIO;

@@ -602,6 +602,26 @@ def test_what_a_trim_costs_is_forecast(out: Path) -> None:
     assert "malloc_trim(0) now would give back" in text and "pages a second would be faulted in again" in text
 
 
+def test_what_a_program_trims_itself_is_not_used(out: Path) -> None:
+    """It is free before and after, and as it has been given back, nothing of it would be faulted in again."""
+    with Program(workload("holder"), "top", "32") as program:
+        tracer = start_record(out, "--hold", "1s", "--overhead-limit", "none", "-p", str(program.pid))
+        wait_attached(tracer, program.pid)
+        wait_until(functools.partial(has_looks, out, 1), "a look", every=0.1)
+        for _ in range(3):
+            told = ask(program, "trim")
+            before = looks(out)
+            wait_until(functools.partial(has_looks, out, before + 1), "another look", every=0.1)
+        tracer.send_signal(signal.SIGINT)
+        assert finish(tracer).status == 0
+    rows = query(out, "SELECT pages, used_pages FROM hold_reuse ORDER BY look")
+    assert told["before"] - told["after"] < MIB
+    assert len(rows) >= 3 and {pages for pages, _ in rows} == {rows[0][0]}
+    assert rows[0][0] > 31 * MIB / PAGE
+    # To read what is resident takes a buffer.
+    assert all(used <= 8 for _, used in rows), rows
+
+
 def test_blocks_from_before_have_what_they_begin_with(out: Path) -> None:
     with Program(workload("holder"), "pages", "8") as program:
         tracer = start_record(out, "--hold", "1s", "-p", str(program.pid))
