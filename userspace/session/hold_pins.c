@@ -14,22 +14,26 @@
 #define ROWS_MAX 256U /* of a look; what is beyond is of no size and no call site */
 #define HEADER 8ULL   /* of a chunk, besides what the program asked for */
 
-#define PROCESSES                                                                          \
-	" FROM json_each(CASE WHEN json_valid(?1) THEN ?1 ELSE '{}' END, '$.processes') p" \
-	" JOIN json_each(p.value, '$.malloc.%s') k WHERE json_type(p.value, '$.pid') = 'integer'"
+/* Each process's array once: for each of its rows the whole process would be parsed again. */
+#define ROWS_OF                                                                          \
+	"WITH p AS MATERIALIZED (SELECT json_extract(value, '$.pid') AS pid,"            \
+	" COALESCE(json_extract(value, '$.malloc.%s'), '[]') AS list"                    \
+	" FROM json_each(CASE WHEN json_valid(?1) THEN ?1 ELSE '{}' END, '$.processes')" \
+	" WHERE json_type(value, '$.pid') = 'integer')"                                  \
+	" SELECT p.pid, "
+#define ROWS_FROM " FROM p JOIN json_each(p.list) k"
 
 /* Columns: process, size, hint. */
 static const char hints_query[] =
-	"SELECT json_extract(p.value, '$.pid'), json_extract(k.value, '$.size'),"
-	" json_extract(k.value, '$.hint')" PROCESSES " AND json_extract(k.value, '$.hint') <> ''";
+	ROWS_OF "json_extract(k.value, '$.size'), json_extract(k.value, '$.hint')" ROWS_FROM
+		" WHERE json_extract(k.value, '$.hint') <> ''";
 /* Columns: process, address, size, bytes, hint. */
 static const char blocks_query[] =
-	"SELECT json_extract(p.value, '$.pid'), json_extract(k.value, '$[0]'),"
-	" json_extract(k.value, '$[1]'), json_extract(k.value, '$[2]'), NULL" PROCESSES;
+	ROWS_OF "json_extract(k.value, '$[0]'), json_extract(k.value, '$[1]'),"
+		" json_extract(k.value, '$[2]'), NULL" ROWS_FROM;
 static const char ends_query[] =
-	"SELECT json_extract(p.value, '$.pid'), json_extract(k.value, '$.address'),"
-	" json_extract(k.value, '$.size'), json_extract(k.value, '$.below'),"
-	" json_extract(k.value, '$.hint')" PROCESSES;
+	ROWS_OF "json_extract(k.value, '$.address'), json_extract(k.value, '$.size'),"
+		" json_extract(k.value, '$.below'), json_extract(k.value, '$.hint')" ROWS_FROM;
 
 struct pin_row {
 	pid_t pid;

@@ -136,37 +136,6 @@ static void test_pinning(void **state)
 	image_free(&image);
 }
 
-/* Of very many a part stays, with the bytes of all; each site's share is what it was, nearly. */
-static void test_thinned_pins(void **state)
-{
-	struct pinning pinning;
-	uint64_t all = 0, odd = 0, sum = 0, odd_sum = 0;
-	guint i;
-
-	(void)state;
-	pinning_init(&pinning);
-	for (i = 1; i <= PINNING_MAX + 7919; i++) {
-		const struct pinning_block block = { i * 16ULL, 96, i % 13 + 1 };
-
-		all += block.bytes;
-		odd += i % 3 ? 0 : block.bytes;
-		pinning_add(&pinning, &block);
-	}
-	pinning_thin(&pinning, 8192);
-	assert_in_range(pinning.blocks->len, 4096, 8192);
-	for (i = 0; i < pinning.blocks->len; i++) {
-		const struct pinning_block *block =
-			&g_array_index(pinning.blocks, struct pinning_block, i);
-
-		sum += block->bytes;
-		odd_sum += block->address / 16 % 3 ? 0 : block->bytes;
-	}
-	assert_int_equal(sum, all);
-	/* A third of it: five standard deviations of 4096 drawings are a ninth of that. */
-	assert_in_range(odd_sum, odd - odd / 9, odd + odd / 9);
-	pinning_free(&pinning);
-}
-
 /* By hand from mtrim(): a chunk of so many bytes at so many behind a page's start. */
 static void test_trim_rule(void **state)
 {
@@ -688,25 +657,15 @@ static void test_any(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_kinds),
-		cmocka_unit_test(test_pinning),
-		cmocka_unit_test(test_thinned_pins),
-		cmocka_unit_test(test_trim_rule),
-		cmocka_unit_test(test_fast),
-		cmocka_unit_test(test_cache),
-		cmocka_unit_test(test_arenas),
-		cmocka_unit_test(test_loops),
-		cmocka_unit_test(test_fast_loop),
-		cmocka_unit_test(test_damage),
-		cmocka_unit_test(test_garbage),
-		cmocka_unit_test(test_swapped),
-		cmocka_unit_test(test_states),
-		cmocka_unit_test(test_not_found),
-		cmocka_unit_test(test_any),
-		cmocka_unit_test(test_changing),
-		cmocka_unit_test(test_foreign),
-		cmocka_unit_test(test_data_pages),
-		cmocka_unit_test(test_cache_behind_blocks),
+		cmocka_unit_test(test_kinds),	   cmocka_unit_test(test_pinning),
+		cmocka_unit_test(test_trim_rule),  cmocka_unit_test(test_fast),
+		cmocka_unit_test(test_cache),	   cmocka_unit_test(test_arenas),
+		cmocka_unit_test(test_loops),	   cmocka_unit_test(test_fast_loop),
+		cmocka_unit_test(test_damage),	   cmocka_unit_test(test_garbage),
+		cmocka_unit_test(test_swapped),	   cmocka_unit_test(test_states),
+		cmocka_unit_test(test_not_found),  cmocka_unit_test(test_any),
+		cmocka_unit_test(test_changing),   cmocka_unit_test(test_foreign),
+		cmocka_unit_test(test_data_pages), cmocka_unit_test(test_cache_behind_blocks),
 	};
 
 	alarm(100); /* a hang is a failure */
