@@ -625,6 +625,7 @@ def test_what_a_program_trims_itself_is_not_used(out: Path) -> None:
 def test_blocks_from_before_have_what_they_begin_with(out: Path) -> None:
     with Program(workload("holder"), "pages", "8") as program:
         tracer = start_record(out, "--hold", "1s", "-p", str(program.pid))
+        wait_attached(tracer, program.pid)
         wait_until(lambda: looks(out) >= 1, "the first look", every=0.1)
         tracer.send_signal(signal.SIGINT)
         result = finish(tracer)
