@@ -58,7 +58,10 @@ _Static_assert(sizeof(struct memtoll_block) == 72, "wire size of struct memtoll_
 #define RUN_MEMSET (1U << 4)	  /* the instruction belongs to memset or bzero */
 #define RUN_INTERRUPTED (1U << 5) /* its first fault, by its probe: ended, not timed */
 #define RUN_POPULATED (1U << 6)	  /* taken by the kernel for the program: no probe was hit */
-#define RUN_ZERO_FILE (1U << 7) /* in shared anonymous memory, whose file has no name of its own */
+#define RUN_ZERO_FILE (1U << 7)	  /* in shared anonymous memory, whose file has no name */
+
+/* Under which userspace sums up all of it: no file system numbers inodes so far. */
+#define ZERO_FILE_INODE (~0ULL)
 
 /* A sweep of faults by one thread: same class, same instruction, next page. */
 struct memtoll_run {

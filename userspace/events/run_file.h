@@ -12,10 +12,6 @@
 
 #include "bpf/wire/records.h"
 
-/* No file system numbers inodes so far. */
-#define ZERO_FILE_INODE UINT64_MAX
-#define ZERO_FILE_PATH "/dev/zero"
-
 static inline uint64_t run_file_inode(const struct memtoll_run *run)
 {
 	return run->flags & RUN_ZERO_FILE ? ZERO_FILE_INODE : run->inode;

@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "base/keyed_hash.h"
-#include "events/run_file.h"
 #include "host/maps.h"
 
 /* Device numbers in the kernel's own format (include/linux/kdev_t.h). */
@@ -222,7 +221,7 @@ const char *mapped_files_path(const struct mapped_files *mapped, uint32_t dev, u
 	const struct file *file;
 
 	if (inode == ZERO_FILE_INODE)
-		return ZERO_FILE_PATH;
+		return "/dev/zero";
 	file = find(mapped, dev, inode);
 	return file ? file->path : "";
 }

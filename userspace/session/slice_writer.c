@@ -447,10 +447,10 @@ static void on_walk_sum(void *context, const void *key_data, const uint64_t *del
 static void on_pass_sum(void *context, const void *key_data, const uint64_t *delta)
 {
 	struct slice_writer *writer = context;
-	const struct memtoll_pass_key *key = key_data;
+	pid_t pid = ((const struct memtoll_pass_key *)key_data)->tgid;
 
-	if (targets_find(writer->config.targets, key->tgid))
-		hits_pass(hits_of(writer->consumers->hits, key->tgid), delta);
+	if (targets_find(writer->config.targets, pid))
+		hits_pass(hits_of(writer->consumers->hits, pid), delta);
 }
 
 static void on_drop_sum(void *context, const void *key, const uint64_t *delta)
@@ -477,10 +477,9 @@ static void write_walk_price(struct slice_writer *writer)
 {
 	double mean_ns = (double)writer->walked.ns / MAX(writer->walked.walks, 1);
 
-	if (!writer->walked.walks)
-		return;
-	keep_first_error(writer, recording_price(writer->config.recording, "walk", mean_ns, 0,
-						 0.1 * mean_ns));
+	if (writer->walked.walks)
+		keep_first_error(writer, recording_price(writer->config.recording, "walk", mean_ns,
+							 0, 0.1 * mean_ns));
 }
 
 static void on_read_sum(void *context, const struct file_read_fact *fact)
@@ -620,19 +619,16 @@ static void read_sums(struct slice_writer *writer)
 		size_t words, pairs;
 		void (*each)(void *context, const void *key, const uint64_t *delta);
 	} tables[SUMMED_SPARE] = {
-#define TABLE(name, sum, pairs, each) \
-	{ maps->name, maps->name##_spare, sizeof(sum) / sizeof(uint64_t), pairs, each }
-#define PROCESS_TABLE(name, sum, each)                                    \
-	{                                                                 \
-		maps->name, NULL, sizeof(sum) / sizeof(uint64_t), 0, each \
-	}
-		[SUMMED_CALLS] = TABLE(calls, struct memtoll_call_sum, 0, on_call_sum),
-		[SUMMED_MAP_CALLS] = TABLE(map_calls, struct memtoll_map_sum, 0, on_map_sum),
-		[SUMMED_SWAPS] = TABLE(swaps, struct memtoll_swap_sum, 0, on_swap_sum),
-		[SUMMED_WALKS] = PROCESS_TABLE(walks, struct memtoll_walk_sum, on_walk_sum),
-		[SUMMED_PASSES] = PROCESS_TABLE(passes, struct memtoll_pass_sum, on_pass_sum),
-		[SUMMED_DROPS] = TABLE(drops, struct memtoll_drop_sum, 0, on_drop_sum),
-		[SUMMED_WAITS] = TABLE(answers, struct memtoll_answer_sum, LATENCY_PAIRS, on_waits),
+#define TABLE(name, spare, sum, pairs, each) { maps->name, spare, sizeof(sum) / 8, pairs, each }
+#define SPARED(name, sum, pairs, each) TABLE(name, maps->name##_spare, sum, pairs, each)
+		[SUMMED_CALLS] = SPARED(calls, struct memtoll_call_sum, 0, on_call_sum),
+		[SUMMED_MAP_CALLS] = SPARED(map_calls, struct memtoll_map_sum, 0, on_map_sum),
+		[SUMMED_SWAPS] = SPARED(swaps, struct memtoll_swap_sum, 0, on_swap_sum),
+		[SUMMED_WALKS] = TABLE(walks, NULL, struct memtoll_walk_sum, 0, on_walk_sum),
+		[SUMMED_PASSES] = TABLE(passes, NULL, struct memtoll_pass_sum, 0, on_pass_sum),
+		[SUMMED_DROPS] = SPARED(drops, struct memtoll_drop_sum, 0, on_drop_sum),
+		[SUMMED_WAITS] =
+			SPARED(answers, struct memtoll_answer_sum, LATENCY_PAIRS, on_waits),
 	};
 	struct sums_reader reader = { on_call_sum, is_forgotten, writer };
 	struct bpf_map *map;
@@ -641,12 +637,10 @@ static void read_sums(struct slice_writer *writer)
 	sums_each_place(maps->call_places, writer->call_places, &reader);
 	for (i = 0; i < SUMMED; i++) {
 		map = i < SUMMED_SPARE ? tables[i].map : tables[i - SUMMED_SPARE].spare;
-		if (!map)
-			continue;
 		reader.each = tables[i % SUMMED_SPARE].each;
 		if (i % SUMMED_SPARE == SUMMED_CALLS)
 			sums_each_call(map, writer->last[i], &reader);
-		else
+		else if (map)
 			sums_each(map, writer->last[i], tables[i % SUMMED_SPARE].words,
 				  tables[i % SUMMED_SPARE].pairs, &reader);
 	}
