@@ -139,6 +139,7 @@ void flow_entry(struct flow_state *state)
 	for (size_t i = 0; i < FLOW_SLOTS; i++)
 		state->slots[i] = other;
 	state->registers[FLOW_RSP] = (struct flow_value){ FLOW_STACK, 0 };
+	state->registers[FLOW_RBP].may = FLOW_FRAME;
 }
 
 #define HAS_ADDRESS (FLOW_DATA | FLOW_STACK)
@@ -200,10 +201,12 @@ static bool in_frame(const struct flow_state *state, const ZydisDecodedOperand *
 	return true;
 }
 
+/* A register that was saved is no variable, which others would write to. */
 static void forget_slots(struct flow_state *state)
 {
 	for (size_t i = 0; i < FLOW_SLOTS; i++)
-		state->slots[i] = other;
+		if (state->slots[i].may != FLOW_FRAME)
+			state->slots[i] = other;
 }
 
 static void write_memory(struct flow_state *state, const ZydisDecodedOperand *operand,
@@ -618,4 +621,18 @@ void flow_free(struct flow *flow)
 		g_free(flow->states[i]);
 	g_free(flow->states);
 	flow->states = NULL;
+}
+
+bool flow_caller_rbp(const struct flow_state *state, int32_t *at)
+{
+	*at = 0;
+	if (state->registers[FLOW_RBP].may == FLOW_FRAME)
+		return true;
+	for (int32_t i = 0; i < FLOW_SLOTS; i++) {
+		if (state->slots[i].may != FLOW_FRAME)
+			continue;
+		*at = -8 * (i + 1);
+		return true;
+	}
+	return false;
 }

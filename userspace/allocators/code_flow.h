@@ -26,6 +26,7 @@
 #define FLOW_RETURNED (1U << 9) /* by a function */
 #define FLOW_NUMBER (1U << 10)	/* a constant */
 #define FLOW_STACK (1U << 11)	/* an address in the frame */
+#define FLOW_FRAME (1U << 12)	/* rbp, as the function was entered with it */
 
 /* For FLOW_DATA the address, for FLOW_STACK bytes from the return address, upwards. */
 struct flow_value {
@@ -93,5 +94,10 @@ bool flow_leaves(const struct flow *flow, const struct instruction *one, uint64_
 const struct flow_value *flow_stored(const struct flow_state *state, const struct instruction *one);
 /* Bytes by which the stack pointer has moved down since the entry; false: not known. */
 bool flow_depth(const struct flow_state *state, uint32_t *depth);
+/*
+ * Where the rbp of the function's caller is: bytes from the return address, 0: still in its
+ * register. False: not known.
+ */
+bool flow_caller_rbp(const struct flow_state *state, int32_t *at);
 
 #endif /* MEMTOLL_CODE_FLOW_H */

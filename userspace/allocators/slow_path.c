@@ -82,6 +82,12 @@ void slow_enter(const struct flow_state *state, bool is_call, struct flow_state 
 			next->registers[arguments[i]] = state->registers[arguments[i]];
 	*sp = state->registers[FLOW_RSP];
 	sp->at -= 8;
+	next->registers[FLOW_RBP].may &= state->registers[FLOW_RBP].may;
+	if (!next->registers[FLOW_RBP].may)
+		next->registers[FLOW_RBP].may = FLOW_OTHER;
+	for (size_t i = 0; i < FLOW_SLOTS; i++)
+		if (state->slots[i].may == FLOW_FRAME)
+			next->slots[i] = state->slots[i];
 }
 
 bool slow_site_fill(const struct flow_state *state, const struct instruction *one,
@@ -91,6 +97,8 @@ bool slow_site_fill(const struct flow_state *state, const struct instruction *on
 
 	memset(site, 0, sizeof(*site));
 	site->address = code->address + one->at;
+	site->is_call = one->insn.meta.category == ZYDIS_CATEGORY_CALL;
+	site->has_rbp = flow_caller_rbp(state, &site->rbp);
 	snprintf(site->instruction, sizeof(site->instruction), "%s", name ? name : "");
 	return flow_depth(state, &site->depth) &&
 	       slow_is_emulated(code->code.bytes + one->at, one->insn.length);
@@ -155,9 +163,11 @@ static void add_site(struct descent *descent, const struct flow_state *state,
 	const struct flow_value *size = &state->registers[FLOW_RSI];
 	struct slow_path *path = descent->path;
 	struct slow_site site;
+	bool proved = slow_is_arena(descent->search, &state->registers[FLOW_RDI]) && is_size(size);
 
-	if (!slow_is_arena(descent->search, &state->registers[FLOW_RDI]) || !is_size(size)) {
-		/* Of a second try nothing has to be known; a constant is the library's own block. */
+	/* A second try: ways lead there that do not exist, but with the size, too. */
+	if (!proved && !(again && descent->by_jumps && (size->may & SIZES))) {
+		/* Of others nothing has to be known; a constant is the library's own block. */
 		descent->ambiguous |= !again && size->may != FLOW_NUMBER;
 		return;
 	}
@@ -176,8 +186,10 @@ static void add_site(struct descent *descent, const struct flow_state *state,
 		return;
 	}
 	site.number = FLOW_RSI;
-	site.value = size->may == FLOW_SIZE ? SLOW_SIZE : SLOW_PADDED;
+	site.value = (size->may & SIZES) == FLOW_SIZE ? SLOW_SIZE : SLOW_PADDED;
 	site.again = again;
+	site.target = descent->search->paths->routine;
+	site.main_arena = state->registers[FLOW_RDI].may == FLOW_DATA;
 	path->sites[path->site_count++] = site;
 }
 
@@ -351,16 +363,30 @@ static void find_routine(struct slow_search *search, struct slow_path *path)
 	}
 }
 
+static void add_code(const struct slow_library *library, uint64_t address, struct slow_path *path)
+{
+	struct slow_code *code = &path->code[path->code_count];
+
+	for (size_t i = 0; i < path->code_count; i++)
+		if (address >= path->code[i].start && address < path->code[i].end)
+			return;
+	if (path->code_count < G_N_ELEMENTS(path->code) &&
+	    library->extent(address, &code->start, &code->end, library->argument))
+		path->code_count++;
+}
+
 static void mark_inside(const struct slow_library *library, enum memtoll_fn fn,
 			struct slow_path *path)
 {
-	uint64_t start, end;
+	add_code(library, library->functions[fn], path);
+	for (size_t i = 0; i < path->site_count; i++) {
+		struct slow_site *site = &path->sites[i];
 
-	if (!library->extent(library->functions[fn], &start, &end, library->argument))
-		return;
-	for (size_t i = 0; i < path->site_count; i++)
-		path->sites[i].inside =
-			path->sites[i].address >= start && path->sites[i].address < end;
+		site->inside = path->code_count && site->address >= path->code[0].start &&
+			       site->address < path->code[0].end;
+		if (!site->shared)
+			add_code(library, site->address, path);
+	}
 }
 
 void slow_paths_find(const struct slow_library *library, struct slow_paths *paths)
@@ -372,6 +398,7 @@ void slow_paths_find(const struct slow_library *library, struct slow_paths *path
 	struct slow_path reason = {};
 
 	memset(paths, 0, sizeof(*paths));
+	memcpy(paths->entries, library->functions, sizeof(paths->entries));
 	if (!flow_code_init(&search.code, library->bytes, library->len, library->address))
 		slow_refuse(&reason, "the decoder cannot be set up");
 	search.code.data_start = library->data_start;

@@ -14,10 +14,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "bpf/wire/functions.h"
 
 #define SLOW_SITES_MAX 8
+#define SLOW_OTHERS_MAX 24
 
 /* The file's code, its own addresses, and what is exported. */
 struct slow_library {
@@ -48,11 +50,31 @@ struct slow_site {
 	enum slow_value value;
 	bool again;  /* a second try, behind another of the sites: the same call a second time */
 	bool mapped; /* blocks that have a mapping of their own */
+	bool main_arena; /* of a program with one thread: certainly in the main arena */
+	bool is_call;
+	bool has_rbp;	 /* the rbp of the function's caller is known: */
+	int32_t rbp;	 /* bytes from the return address; 0: in its register */
+	uint64_t target; /* of a call, or a jump out of the function; 0: of none */
+	/*
+	 * In a function that others call, too: bytes from the stack pointer to where that returns
+	 * to, and where this is after a call; 0: it is reached by a jump.
+	 */
+	bool shared;
+	uint32_t returns_at;
+	uint64_t returns_to;
 	char instruction[16]; /* "call", "jnb" */
+};
+
+/* Code by its addresses: [start, end). */
+struct slow_code {
+	uint64_t start, end;
 };
 
 struct slow_path {
 	bool found;
+	/* The function itself, and what alone it goes on in: who returns there is inside its call. */
+	size_t code_count;
+	struct slow_code code[SLOW_SITES_MAX + 1];
 	/* Some way that meets no site returns a block or takes one back; false: none is known. */
 	bool bypassed;
 	size_t site_count;
@@ -65,6 +87,10 @@ struct slow_paths {
 	uint64_t release; /* takes back */
 	uint64_t arena;	  /* the main one */
 	uint64_t shift;	  /* from an address to an offset in the file; of slow_paths_read() */
+	/* Where calls of release return to, of a free that jumps there. */
+	size_t other_count;
+	uint64_t others[SLOW_OTHERS_MAX];
+	uint64_t entries[FN_COUNT]; /* of the functions; 0: not exported */
 	struct slow_path functions[FN_COUNT];
 };
 
@@ -74,6 +100,8 @@ struct image;
 
 /* The same for a file that defines malloc. Its code is read as it is now. */
 void slow_paths_read(const struct image *image, struct slow_paths *paths);
+/* And for a file that is open and mapped in a process; false: it cannot be read. */
+bool slow_paths_open(pid_t pid, int fd, struct slow_paths *paths);
 /* Whether a symbol is the function of that number; valloc, counted as malloc, is not. */
 bool slow_path_is_of(enum memtoll_fn fn, const char *symbol);
 

@@ -169,8 +169,9 @@ static bool find_handed(struct slow_search *search, const struct flow *flow,
 	return true;
 }
 
+/* target: of what leaves the function there; 0: it goes on in it. */
 static bool add_site(struct slow_search *search, const struct flow *flow, size_t offset,
-		     int8_t number, enum slow_value value)
+		     int8_t number, enum slow_value value, uint64_t target)
 {
 	struct slow_path *path = &search->paths->functions[FN_FREE];
 	struct slow_site *site = &path->sites[path->site_count];
@@ -181,6 +182,7 @@ static bool add_site(struct slow_search *search, const struct flow *flow, size_t
 	    !slow_site_fill(state, &one, &search->code, site))
 		return false;
 	site->number = number;
+	site->target = target;
 	site->value = value;
 	path->site_count++;
 	return true;
@@ -252,8 +254,8 @@ static bool place_behind(struct slow_search *search, const struct ways *ways, si
 				if (may == FLOW_CHUNK || may == FLOW_BLOCK)
 					return !is_repeated(ways, offset) &&
 					       add_site(search, &ways->flow, offset, reg,
-							may == FLOW_CHUNK ? SLOW_CHUNK :
-									    SLOW_BLOCK);
+							may == FLOW_CHUNK ? SLOW_CHUNK : SLOW_BLOCK,
+							0);
 			}
 			return false;
 		}
@@ -264,8 +266,57 @@ static bool place_behind(struct slow_search *search, const struct ways *ways, si
 	return false;
 }
 
+/*
+ * Everything that calls it. Whatever else is among it, by bytes that look like a call, nobody
+ * returns to. False: too many.
+ */
+static bool find_others(struct slow_search *search)
+{
+	struct slow_paths *paths = search->paths;
+	const uint8_t *bytes = search->code.code.bytes;
+	size_t len = search->code.code.len;
+	int32_t distance;
+
+	for (size_t i = 0; i + 5 <= len; i++) {
+		uint64_t next = search->code.address + i + 5;
+
+		if (bytes[i] != 0xe8)
+			continue;
+		memcpy(&distance, bytes + i + 1, sizeof(distance));
+		if (next + (uint64_t)(int64_t)distance != paths->release)
+			continue;
+		if (paths->other_count == SLOW_OTHERS_MAX)
+			return false;
+		paths->others[paths->other_count++] = next;
+	}
+	return true;
+}
+
+/* Other functions hand chunks on to it, too: how free is told from these. */
+static bool tell_apart(struct slow_search *search, const struct flow *flow,
+		       const struct handed *released)
+{
+	struct slow_path *path = &search->paths->functions[FN_FREE];
+	struct slow_site *site = &path->sites[path->site_count - 1];
+	struct instruction one;
+	uint32_t depth;
+
+	if (!flow_at(flow, released->offset, &one) || !flow_depth(&released->state, &depth))
+		return false;
+	site->shared = true;
+	if (released->is_call) {
+		depth += 8;
+		site->returns_to = flow->start + released->offset + one.insn.length;
+	} else if (!find_others(search)) {
+		return false;
+	}
+	site->returns_at = site->depth - depth;
+	return true;
+}
+
 /* The cache is asked by the function that every block is handed to. */
-static void find_in_release(struct slow_search *search, const struct handed *released)
+static void find_in_release(struct slow_search *search, const struct flow *flow,
+			    const struct handed *released)
 {
 	struct slow_path *path = &search->paths->functions[FN_FREE];
 	struct flow_state state;
@@ -283,6 +334,8 @@ static void find_in_release(struct slow_search *search, const struct handed *rel
 	else if (!first_past(&ways, &offset) || !place_behind(search, &ways, offset))
 		slow_refuse(path, "every block is handed on before the thread's cache is asked, and"
 				  " behind that is no emulated place");
+	else if (!tell_apart(search, flow, released))
+		slow_refuse(path, "free cannot be told from others that hand chunks on");
 	else
 		path->found = path->bypassed = true;
 	ways_free(&ways);
@@ -304,19 +357,20 @@ static void find_in_free(struct slow_search *search, struct ways *ways)
 	search->paths->release = released.target;
 	ways_find(ways, released.target);
 	if (!keeps(ways)) {
-		find_in_release(search, &released);
+		find_in_release(search, &ways->flow, &released);
 	} else if (ways->bits[released.offset] & (MAY_KEEP | HAS_KEPT)) {
 		slow_refuse(path,
 			    "free may put a block into the thread's cache and hand it on, too");
 	} else {
-		path->found = add_site(search, &ways->flow, released.offset, FLOW_RSI, SLOW_CHUNK);
+		path->found = add_site(search, &ways->flow, released.offset, FLOW_RSI, SLOW_CHUNK,
+				       released.target);
 		path->bypassed = path->found;
 		if (!path->found)
 			slow_refuse(path,
 				    "the kernel would single-step where free hands a block on");
 	}
 	if (path->found && unmapped.target &&
-	    add_site(search, &ways->flow, unmapped.offset, FLOW_RDI, SLOW_CHUNK))
+	    add_site(search, &ways->flow, unmapped.offset, FLOW_RDI, SLOW_CHUNK, unmapped.target))
 		path->sites[path->site_count - 1].mapped = true;
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* slow_path_image.c: what slow_paths_find() needs, out of an ELF file. */
+#include <errno.h>
+#include <fcntl.h>
 #include <glib.h>
 #include <stdio.h>
 #include <string.h>
@@ -96,4 +98,16 @@ void slow_paths_read(const struct image *image, struct slow_paths *paths)
 	slow_paths_find(&library, paths);
 	paths->shift = shift;
 	g_free((void *)library.bytes);
+}
+
+bool slow_paths_open(pid_t pid, int fd, struct slow_paths *paths)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	struct image image;
+	bool opened = !image_open_file(pid, copy < 0 ? -errno : copy, &image);
+
+	if (opened)
+		slow_paths_read(&image, paths);
+	image_close(&image);
+	return opened;
 }

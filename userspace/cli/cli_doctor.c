@@ -115,7 +115,7 @@ static int find_allocators(pid_t pid, struct findings *findings)
 	/* Now: after the measurement it may not be asked any more. */
 	for (size_t i = 0; i < findings->module_count; i++) {
 		findings->modules[i].linkage = allocator_linkage(pid, &findings->modules[i]);
-		slow_finding_read(pid, &findings->maps, &findings->modules[i], &findings->slow[i]);
+		slow_finding_read(pid, &findings->modules[i], &findings->slow[i]);
 	}
 	findings->memory_count =
 		memory_code(pid, &findings->maps, findings->memory, G_N_ELEMENTS(findings->memory));

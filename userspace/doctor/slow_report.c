@@ -5,30 +5,14 @@
 #include <stdio.h>
 
 #include "base/text.h"
-#include "symbols/image.h"
 
 #define COLUMN 25
 
-void slow_finding_read(pid_t pid, const struct maps *maps, const struct allocator_module *module,
+void slow_finding_read(pid_t pid, const struct allocator_module *module,
 		       struct slow_finding *finding)
 {
-	struct image image;
-
-	if (module->kind != ALLOCATOR_GLIBC)
-		return;
-	for (size_t i = 0; i < maps->count && !finding->read; i++) {
-		const struct mapping *mapping = &maps->entries[i];
-
-		if (!mapping->exec || mapping->inode != module->inode ||
-		    mapping->dev_major != module->dev_major ||
-		    mapping->dev_minor != module->dev_minor)
-			continue;
-		if (!image_open(pid, mapping, &image)) {
-			slow_paths_read(&image, &finding->paths);
-			finding->read = true;
-		}
-		image_close(&image);
-	}
+	if (module->kind == ALLOCATOR_GLIBC)
+		finding->read = slow_paths_open(pid, module->fd, &finding->paths);
 }
 
 static uint64_t offset_of(const struct slow_finding *finding, const struct probe_point *point,

@@ -18,7 +18,7 @@ struct slow_finding {
 };
 
 /* Look for it in a module of glibc's. */
-void slow_finding_read(pid_t pid, const struct maps *maps, const struct allocator_module *module,
+void slow_finding_read(pid_t pid, const struct allocator_module *module,
 		       struct slow_finding *finding);
 
 /* A paragraph below the point's line. */

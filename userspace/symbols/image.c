@@ -136,13 +136,13 @@ static bool is_executable_of(pid_t pid, int fd)
 	       executable.st_dev == opened.st_dev && executable.st_ino == opened.st_ino;
 }
 
-int image_open(pid_t pid, const struct mapping *mapping, struct image *image)
+int image_open_file(pid_t pid, int fd, struct image *image)
 {
 	int err;
 
 	memset(image, 0, sizeof(*image));
 	elf_version(EV_CURRENT);
-	image->fd = mapping_open(pid, mapping);
+	image->fd = fd;
 	if (image->fd < 0)
 		return image->fd;
 	if (!is_acceptable(image->fd))
@@ -156,6 +156,11 @@ int image_open(pid_t pid, const struct mapping *mapping, struct image *image)
 	read_soname(image);
 	image->is_main = is_executable_of(pid, image->fd);
 	return 0;
+}
+
+int image_open(pid_t pid, const struct mapping *mapping, struct image *image)
+{
+	return image_open_file(pid, mapping_open(pid, mapping), image);
 }
 
 void image_drop_file(struct image *image)

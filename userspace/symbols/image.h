@@ -32,6 +32,8 @@ struct image {
  * and set fd to -1.
  */
 int image_open(pid_t pid, const struct mapping *mapping, struct image *image);
+/* The same for a file that is open, or for -errno; its descriptor becomes the image's. */
+int image_open_file(pid_t pid, int fd, struct image *image);
 void image_close(struct image *image);
 /* Close the file; its segments are kept, for image_bias(). */
 void image_drop_file(struct image *image);

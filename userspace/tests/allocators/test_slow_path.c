@@ -135,6 +135,8 @@ FUNCTION(caching, "push %rbx\n mov %rsi, %rbx\n mov %fs:(%rcx), %rdx\n test %rdx
 		  "lea 16(%rsi), %rdi\n cmpw $7, (%rdx)\n jb 2f\n 1: cmp %rax, mimic_lock(%rip)\n"
 		  "jb 3f\n mov %rdi, 96(%rdi)\n 3: pop %rbx\n ret\n 2:" KEEP "jmp 3b");
 FUNCTION(caching_free, HAND_ON("caching"));
+/* As 2.31 has it: free is gone from the stack there, and others call the same. */
+FUNCTION(caching_jump, "lea -16(%rdi), %rsi\n lea mimic_arena(%rip), %rdi\n jmp caching");
 FUNCTION(caching_twice,
 	 "push %rbx\n mov %rsi, %rbx\n mov %fs:(%rcx), %rdx\n test %rdx, %rdx\n je 1f\n"
 	 "lea 16(%rsi), %rdi\n cmpw $7, (%rdx)\n jb 2f\n xor %eax, %eax\n"
@@ -266,6 +268,54 @@ static void test_other_forms(void **state)
 		    paths.functions[FN_MALLOC].sites[1].inside);
 	find(complaining_malloc, plain_calloc, plain_free, &paths);
 	check_sites(&paths.functions[FN_MALLOC], 1, SLOW_SIZE, 8);
+}
+
+/* Where the call of a function in the code behind an address returns to. */
+static uint64_t returns_from(const uint8_t *code, uint64_t function)
+{
+	for (size_t i = 0; i < 64; i++)
+		if (code[i] == 0xe8 && target_of(code + i, (uintptr_t)code + i) == function)
+			return (uintptr_t)code + i + 5;
+	fail_msg("no call");
+	return 0;
+}
+
+/* What a probe there needs to know of the function's own call. */
+static void test_way_back(void **state)
+{
+	struct slow_paths paths;
+	const struct slow_path *path = &paths.functions[FN_MALLOC];
+	const struct slow_site *site = path->sites;
+	bool listed = false;
+
+	(void)state;
+	find(plain_malloc, plain_calloc, plain_free, &paths);
+	assert_true(site[0].is_call && site[0].target == paths.routine);
+	assert_true(site[0].main_arena && !site[1].main_arena);
+	assert_true(site[0].has_rbp && site[0].rbp == 0);
+	assert_true(paths.functions[FN_CALLOC].sites[0].has_rbp);
+	assert_int_equal(paths.functions[FN_CALLOC].sites[0].rbp, -8);
+	assert_int_equal(path->code_count, 1);
+	find(jumping_malloc, plain_calloc, plain_free, &paths);
+	assert_true(site[0].has_rbp && site[0].rbp == -8);
+	assert_int_equal(path->code_count, 2);
+	find(framed_malloc, plain_calloc, plain_free, &paths);
+	assert_true(site[0].has_rbp && site[0].rbp == -8);
+
+	path = &paths.functions[FN_FREE];
+	site = path->sites;
+	find(plain_malloc, plain_calloc, caching_free, &paths);
+	assert_true(path->found && site[0].shared);
+	assert_int_equal(site[0].depth, 24);
+	assert_int_equal(site[0].returns_at, 8);
+	assert_int_equal(site[0].returns_to, returns_from(caching_free, (uintptr_t)caching));
+	find(plain_malloc, plain_calloc, caching_jump, &paths);
+	assert_true(path->found && site[0].shared);
+	assert_int_equal(site[0].returns_at, site[0].depth);
+	assert_int_equal(site[0].returns_to, 0);
+	for (size_t i = 0; i < paths.other_count; i++)
+		listed |= paths.others[i] == returns_from(caching_free, (uintptr_t)caching);
+	assert_true(listed);
 }
 
 static void refuse_all(const uint8_t *malloc, const uint8_t *calloc, const char *reason)
@@ -413,7 +463,7 @@ int main(void)
 		cmocka_unit_test(test_plain),	    cmocka_unit_test(test_other_forms),
 		cmocka_unit_test(test_only_alike),  cmocka_unit_test(test_single_stepped),
 		cmocka_unit_test(test_unreached),   cmocka_unit_test(test_cache_behind),
-		cmocka_unit_test(test_own_library),
+		cmocka_unit_test(test_own_library), cmocka_unit_test(test_way_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
