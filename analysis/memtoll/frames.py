@@ -289,6 +289,13 @@ FRAMES: Final = (
                 "95 % bound of bytes; 0: exact",
                 "x.bytes_error",
             ),
+            Column(
+                "at_least",
+                "bool",
+                "",
+                "calls of small blocks that the threads' caches answered are not among them",
+                "x.at_least",
+            ),
             text("allocated_at", "functions from the root to the call, 'main;load;calloc'", "a.text"),
             category("allocated_place", "the caller as the verdict names it", "a.allocated_place"),
             number("allocated_stack", "id", "for rec.stack(); 0: unknown", "x.stack_id"),

@@ -21,6 +21,7 @@ INSERT OR IGNORE INTO temp.hidden (kind, was)
 SELECT 'path', executable FROM process WHERE executable <> ''
 UNION SELECT 'path', module FROM allocator
 UNION SELECT 'path', module FROM allocator_probe
+UNION SELECT 'path', module FROM past_cache
 UNION SELECT 'path', module FROM frame WHERE module <> ''
 UNION SELECT 'path', file FROM frame WHERE file <> ''
 UNION SELECT CASE WHEN area_name LIKE '/%' THEN 'path' ELSE 'name' END, area_name
@@ -148,6 +149,8 @@ UPDATE allocator SET
 	tunables = CASE WHEN tunables GLOB '*[^A-Za-z0-9_.=:, -]*' OR tunables LIKE '%prefix%'
 		OR tunables NOT LIKE '%=%' THEN '' ELSE tunables END;
 UPDATE allocator_probe SET
+	module = (SELECT said FROM temp.hidden WHERE kind = 'path' AND was = module);
+UPDATE past_cache SET
 	module = (SELECT said FROM temp.hidden WHERE kind = 'path' AND was = module);
 
 -- Names of code made at run time tell its file, after a blank; others do where code has no name.

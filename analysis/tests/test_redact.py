@@ -25,6 +25,7 @@ TELLS_NOTHING = {
     "container": {"runtime"},
     "allocator": {"kind", "version", "functions", "refused", "linkage"},
     "allocator_probe": {"symbol", "call", "instruction", "refusal"},
+    "past_cache": {"call"},
     "stack": {"how", "stopped"},
     "frame": {"function", "kind"},
     "call": {"call"},

@@ -30,13 +30,12 @@
 #include "probes/fault.bpf.h"
 #include "probes/growth.bpf.h"
 #include "probes/latency.bpf.h"
-#include "probes/registers.bpf.h"
+#include "probes/request.bpf.h"
 
 /* malloc_chunk of glibc: the word before the block holds size and these bits (malloc.c). */
 #define CHUNK_IS_MMAPPED 0x2ULL
 #define CHUNK_NON_MAIN_ARENA 0x4ULL
 #define CHUNK_FLAGS 0x7ULL
-#define CHUNK_HEADER 16ULL
 #define CHUNK_SIZE_WORD 8ULL
 
 #define IDLE_HITS_BATCH 64
@@ -211,13 +210,17 @@ static __always_inline void block_ended(struct task_struct *task, struct thread 
 	}
 }
 
-/* A function where no return probe can be set: counted at its entry. */
-static __always_inline void count_untimed(struct task_struct *task, struct thread *thread, __u32 fn)
+/*
+ * A function where no return probe can be set: counted at its entry. Past the thread's cache without
+ * its site, unless that is known already: not all of a site's calls come there.
+ */
+static __always_inline void count_untimed(struct task_struct *task, struct thread *thread, __u32 fn,
+					  __u64 cookie)
 {
 	struct memtoll_call_key key = { task->tgid, fn, thread->call.large_stack };
 	struct memtoll_call *site;
 
-	if (!key.stack_id) {
+	if (!key.stack_id && !(cookie & COOKIE_SLOW)) {
 		call_find_caller(thread);
 		key.stack_id = site_of_call(thread, task->tgid);
 	}
@@ -242,20 +245,14 @@ static __always_inline void gap_add(struct memtoll_gaps *gaps, __u64 *low_ns, __
 	gaps->low_ns += *low_ns;
 }
 
-/* Whether this hit is to be counted; every hit costs, counted or not. */
-static __always_inline bool window_is_open(struct task_struct *task, struct thread *thread,
-					   struct memtoll_rates *rates, __u32 fn)
+/* A hit that is not counted: it costs all the same. fn: of which function; FN_NONE: of no call. */
+static __always_inline void pass_over(struct task_struct *task, struct thread *thread,
+				      struct memtoll_rates *rates, __u32 fn)
 {
 	struct memtoll_call_key key = { task->tgid, FN_NONE, 0 };
 	struct memtoll_call *site;
 	__u64 now;
 
-	if (fn >= FN_COUNT)
-		return false;
-	if (!(idle_fns & (1U << fn)) && shut_ns <= open_until_ns) {
-		rates->calls[fn]++;
-		return true;
-	}
 	rates->idle[fn]++;
 	now = bpf_ktime_get_ns();
 	gap_add(&rates->idle_gaps, &thread->idle_gap_ns, now - thread->passed_ns);
@@ -266,7 +263,12 @@ static __always_inline bool window_is_open(struct task_struct *task, struct thre
 		if (site)
 			add(&site->sum.untimed_calls, IDLE_HITS_BATCH);
 	}
-	return false;
+}
+
+/* Whether this hit is to be counted. */
+static __always_inline bool window_is_open(__u32 fn)
+{
+	return !(idle_fns & (1U << fn)) && shut_ns <= open_until_ns;
 }
 
 /* Whether --sample chooses this block; moves on by its size. */
@@ -335,51 +337,27 @@ static __always_inline void count_nested(struct task_struct *task, struct thread
 		add(&site->sum.nested_calls, 1);
 }
 
-/* What is asked of the function. */
-static __always_inline void request_read(struct pt_regs *ctx, __u64 cookie, struct open_call *call,
-					 __u32 fn)
-{
-	struct arguments arguments = arguments_read(ctx, cookie);
-
-	call->pointer = arguments.first;
-	call->size = arguments.first;
-	switch (fn) {
-	case FN_CALLOC:
-		call->size *= arguments.second;
-		break;
-	case FN_REALLOC:
-	case FN_ALIGNED_ALLOC:
-	case FN_MEMALIGN:
-		call->size = arguments.second;
-		break;
-	case FN_REALLOCARRAY:
-		/* glibc multiplies before the first place for a probe: the product is in rax. */
-		call->size = cookie & COOKIE_PRODUCT ? PT_REGS_RC(ctx) :
-						       arguments.second * arguments.third;
-		break;
-	case FN_POSIX_MEMALIGN:
-		call->size = arguments.third;
-		break;
-	case FN_FREE:
-		call->size = 0;
-		break;
-	}
-}
-
 static __always_inline int on_entry(struct pt_regs *ctx, __u64 cookie, struct task_struct *task,
 				    struct thread *thread)
 {
 	struct memtoll_rates *rates = rates_here();
 	__u32 fn = cookie & COOKIE_FN_MASK;
+	struct entered *entered;
 	struct open_call *call;
 	__u64 sp;
 
-	if (!thread || !rates)
+	if (!thread || !rates || fn >= FN_COUNT)
 		return 1;
 	thread->entry_ip = PT_REGS_IP(ctx);
-	if (!window_is_open(task, thread, rates, fn))
+	entered = &thread->entered;
+	if (!enter(ctx, cookie, entered))
+		fn = FN_NONE;
+	if (!fn || !window_is_open(fn)) {
+		pass_over(task, thread, rates, fn);
 		return 1;
-	sp = PT_REGS_SP(ctx) + ((cookie >> COOKIE_SP_SHIFT) & 0xff);
+	}
+	rates->calls[fn]++;
+	sp = entered->sp;
 	if (thread->in_fn) {
 		if (is_nested(task, thread, sp)) {
 			count_nested(task, thread, fn);
@@ -391,8 +369,10 @@ static __always_inline int on_entry(struct pt_regs *ctx, __u64 cookie, struct ta
 	}
 	call = &thread->call;
 	call->sp = sp;
-	call->bp = PT_REGS_FP(ctx);
-	call->ip = PT_REGS_IP(ctx);
+	call->end_sp = entered->end_sp;
+	call->bp = entered->bp;
+	call->ip = entered->ip;
+	call->retried = entered->retried;
 	call->caller = 0;
 	call->glibc = (cookie & COOKIE_GLIBC) != 0;
 	call->large_stack = 0;
@@ -426,7 +406,7 @@ static __always_inline int on_entry(struct pt_regs *ctx, __u64 cookie, struct ta
 	if (passes_by(task, thread, fn))
 		return 1;
 	if (cookie & COOKIE_ENTRY_ONLY) {
-		count_untimed(task, thread, fn);
+		count_untimed(task, thread, fn, cookie);
 		return 1;
 	}
 	thread->in_fn = fn;
@@ -570,21 +550,26 @@ static __always_inline int on_return(struct pt_regs *ctx, struct task_struct *ta
 		return 0;
 	call = &thread->call;
 	/* The return of a nested call, where the kernel cannot skip it: its stack lies deeper. */
-	if (PT_REGS_SP(ctx) != call->sp + 8)
+	if (PT_REGS_SP(ctx) != call->end_sp)
 		return 0;
 	/* The kernel has put back what its probe took the place of. */
-	call->caller = thread->return_ip;
+	if (call->end_sp == call->sp + 8)
+		call->caller = thread->return_ip;
+	else
+		bpf_probe_read_user(&call->caller, sizeof(call->caller), (void *)call->sp);
 	end.cpu_ns = stamp_cpu_ns(task, &call->start, now);
 	end.off_ns = now - call->start.ns - end.cpu_ns;
 	end.cpu_ns = sub_sat(end.cpu_ns, call->reclaim_cpu_ns + call->probe_ns);
 	end.slept = task->nvcsw != call->start.voluntary;
 	fn = thread->in_fn;
 	/*
-	 * Before it is put by: Linux 6.1 does not carry a later check over to copies on the stack.
+	 * Before it is put by, and not put by before: Linux 6.1 does not carry a check over to
+	 * copies on the stack.
 	 */
 	barrier_var(fn);
 	if (fn >= FN_COUNT)
 		return 0;
+	barrier_var(fn);
 	if (is_open(thread, FN_POSIX_MEMALIGN)) {
 		__u64 where = call->pointer;
 
@@ -592,6 +577,10 @@ static __always_inline int on_return(struct pt_regs *ctx, struct task_struct *ta
 			addr = 0;
 	} else if (is_open(thread, FN_FREE)) {
 		addr = 0;
+	} else if (!addr && call->retried) {
+		/* The next one is the same call. */
+		thread->in_fn = FN_NONE;
+		return 0;
 	}
 	end.addr = addr;
 	end.failed = !addr && call->size && !is_open(thread, FN_FREE);

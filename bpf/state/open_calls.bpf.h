@@ -18,9 +18,19 @@ struct call_inside {
 	__u64 map_ns;
 };
 
+/* How a function was entered that is probed further on, maybe in what it has called. */
+struct entered {
+	__u64 sp;
+	__u64 end_sp;
+	__u64 bp;
+	__u64 ip;
+	__u64 retried;
+};
+
 /* The outermost allocator call that a thread is in. */
 struct open_call {
-	__u64 sp; /* stack pointer at the function's entry: identifies the call */
+	__u64 sp;     /* stack pointer at the function's entry: identifies the call */
+	__u64 end_sp; /* at the return that ends it: its own, or that of what it has called */
 	__u64 bp;
 	__u64 ip;     /* the function */
 	__u64 caller; /* where it returns to; 0: not known yet (call_find_caller) */
@@ -41,6 +51,7 @@ struct open_call {
 	__u64 large_stack; /* free, realloc of a followed block: its reported stack */
 	__u32 lock_waits;
 	__u32 followed; /* its block has records of its own */
+	__u64 retried;	/* where no block comes of it, it goes on with another try */
 	__u64 old_size; /* realloc of a followed block; 0: not known */
 	__u64 remapped; /* mremap has moved something inside */
 	__u64 lock_ns;

@@ -42,6 +42,7 @@ struct thread {
 	__s64 sample_left;  /* bytes to the next chosen place */
 	__u64 sampling;	    /* the first place was drawn */
 	__u64 site_unknown; /* site_by_notes(): not all of the open call's callers have a note */
+	struct entered entered; /* scratch */
 	struct open_call call;
 	struct open_map_call map;
 	struct held_stack held[HELD_STACKS];

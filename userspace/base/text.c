@@ -174,6 +174,12 @@ void format_count(char *text, size_t size, int64_t number)
 	sqlite3_free(formatted);
 }
 
+void format_at_least(char *text, size_t size, int64_t number)
+{
+	g_strlcpy(text, ">= ", size);
+	format_count(text + strlen(text), size - strlen(text), number);
+}
+
 size_t text_distance(const char *a, const char *b)
 {
 	size_t columns = strlen(b) + 1, i, k;

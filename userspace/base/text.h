@@ -37,6 +37,8 @@ void format_bytes(char *text, size_t size, double bytes);
 void format_share(char *text, size_t size, double share);
 /* Of an estimate: "~12 M", "~830". */
 void format_estimate(char *text, size_t size, int64_t number);
+/* Of a lower bound: ">= 12,345". */
+void format_at_least(char *text, size_t size, int64_t number);
 /* With a comma before every three digits, in any locale. */
 void format_count(char *text, size_t size, int64_t number);
 

@@ -31,6 +31,7 @@ enum {
 	OPTION_MIN_SIZE,
 	OPTION_OVERHEAD,
 	OPTION_SAMPLE,
+	OPTION_PLACE,
 	OPTION_SLICE,
 	OPTION_FORCE,
 	OPTION_BUFFER,
@@ -67,6 +68,9 @@ struct record_options {
 	  "of alloc,faults,mappings,samples,reads; default: all", 2 },                                   \
 	{ "min-size", OPTION_MIN_SIZE, "SIZE", 0,                                                  \
 	  "follow blocks of at least this size one by one; default: 64K", 2 },                     \
+	{ "place", OPTION_PLACE, "PLACE", 0,                                                       \
+	  "of glibc's malloc and free: entry (default), slow: only where the thread's cache does "  \
+	  "not answer, auto: slow where that can be found", 2 },                                    \
 	{ "sample", OPTION_SAMPLE, "SIZE", 0,                                                      \
 	  "follow also smaller blocks, one in so many allocated bytes, as estimates", 2 },         \
 	{ "overhead-limit", OPTION_OVERHEAD, "LIMIT", 0,                                           \
@@ -166,6 +170,23 @@ static bool parse_probes(const char *text, struct session_config *config)
 	       config->reads;
 }
 
+static bool parse_place(const char *text, enum probe_place *place)
+{
+	static const char *const names[] = {
+		[PLACE_ENTRY] = "entry",
+		[PLACE_SLOW] = "slow",
+		[PLACE_AUTO] = "auto",
+	};
+
+	for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
+		if (strcmp(text, names[i]))
+			continue;
+		*place = i;
+		return true;
+	}
+	return false;
+}
+
 static bool parse_buffer(const char *text, uint64_t *bytes)
 {
 	/* The kernel takes powers of two of whole pages (BPF_MAP_TYPE_RINGBUF). */
@@ -219,6 +240,10 @@ static error_t parse_tracing(int key, char *value, struct argp_state *state)
 		if (!parse_size(value, &config->min_size))
 			refuse("--min-size '%s' is not a size; use 65536, 64K or 1M", value);
 		break;
+	case OPTION_PLACE:
+		if (!parse_place(value, &config->place))
+			refuse("--place '%s' is not entry, slow or auto", value);
+		break;
 	case OPTION_BUFFER:
 		if (!parse_buffer(value, &config->buffer_bytes))
 			refuse("--buffer '%s' is not a power of two from 64K to 1G", value);
@@ -235,6 +260,11 @@ static error_t parse_tracing(int key, char *value, struct argp_state *state)
 		/* Whatever the order of the options. */
 		if (!strcmp(config->overhead_limit_text, "0"))
 			config->uprobes = false;
+		if (config->place == PLACE_SLOW && config->sample)
+			refuse("--place slow: smaller blocks are not all seen there, as --sample "
+			       "needs them; use --place entry");
+		if (config->sample)
+			config->place = PLACE_ENTRY;
 		break;
 	default:
 		return ARGP_ERR_UNKNOWN;

@@ -13,6 +13,7 @@
 
 struct bpf_program;
 struct memtoll_bpf;
+struct slow_places;
 struct syscalls;
 
 /* How uprobes are attached, best first. */
@@ -43,6 +44,13 @@ int uprobe_link_multi(int program, int type, bool is_return, const char *path, p
 /* The bits of a cookie that say where arguments are (bpf/wire/cookies.h). */
 __u64 uprobe_cookie_arguments(const struct placement *place);
 
+/* Where glibc's malloc and free are probed: slow_places.h. */
+enum probe_place {
+	PLACE_ENTRY = 0,
+	PLACE_SLOW, /* where that cannot be, it is said why */
+	PLACE_AUTO,
+};
+
 struct uprobe_attachment;
 
 /*
@@ -58,14 +66,20 @@ enum probe_group {
 };
 
 enum probe_group probe_group_of(unsigned int fn); /* enum memtoll_fn */
+/*
+ * Where malloc and free are probed past their threads' caches they are hit seldom: they change
+ * places with the last group, and realloc goes first. Before anything is attached.
+ */
+void probe_groups_order(enum probe_place place);
 
 /*
  * Attach to the probe points of one group of one module in one process (never to all processes).
- * Points without a place are left out. NULL with errno set; ESRCH: the process is gone.
+ * Points without a place are left out. slow: places that stand for some of the points, or NULL.
+ * NULL with errno set; ESRCH: the process is gone.
  */
 struct uprobe_attachment *uprobe_attach(struct memtoll_bpf *bpf, enum uprobe_mechanism mechanism,
 					pid_t pid, const struct allocator_module *module,
-					enum probe_group group);
+					const struct slow_places *slow, enum probe_group group);
 
 /*
  * Attach a program of the multi kind to one place, an offset into the file behind fd, in one

@@ -411,8 +411,8 @@ static bool attach_child(struct calibration *calibration, struct memtoll_bpf *bp
 	    !allocator_modules_find(calibration->pid, &maps, &modules, &count) && count) {
 		attached = true;
 		for (group = GROUP_PAIR; attached && group < PROBE_GROUPS; group++) {
-			attachments[group] =
-				uprobe_attach(bpf, mechanism, calibration->pid, &modules[0], group);
+			attachments[group] = uprobe_attach(bpf, mechanism, calibration->pid,
+							   &modules[0], NULL, group);
 			attached = attachments[group] != NULL;
 		}
 	}

@@ -19,6 +19,7 @@
 #include "host/workqueue.h"
 #include "memtoll.skel.h"
 #include "probes/attach.h"
+#include "probes/slow_places.h"
 
 /* include/uapi/linux/bpf.h of 6.13; older headers do not have them. */
 #define ATTACH_UPROBE_SESSION 57
@@ -43,7 +44,7 @@ struct link_create_uprobe_multi {
 struct uprobe_attachment {
 	int fds[2];	/* session, or multi: entry and return */
 	int untimed_fd; /* functions without a return probe */
-	struct bpf_link *links[2 * FAMILY_MAX];
+	struct bpf_link *links[2 * (FAMILY_MAX + SLOW_SITES_MAX)];
 	size_t link_count;
 };
 
@@ -128,23 +129,30 @@ void uprobe_prepare(struct memtoll_bpf *bpf, enum uprobe_mechanism mechanism)
 	bpf_program__set_expected_attach_type(bpf->progs.loader_mapped, ATTACH_UPROBE_MULTI);
 }
 
+static bool pair_is_last;
+
+void probe_groups_order(enum probe_place place)
+{
+	pair_is_last = place != PLACE_ENTRY;
+}
+
 enum probe_group probe_group_of(unsigned int fn)
 {
 	switch (fn) {
 	case FN_MALLOC:
 	case FN_FREE:
-		return GROUP_PAIR;
+		return pair_is_last ? GROUP_OTHER : GROUP_PAIR;
 	case FN_CALLOC:
 		return GROUP_CALLOC;
 	default:
-		return GROUP_OTHER;
+		return pair_is_last ? GROUP_PAIR : GROUP_OTHER;
 	}
 }
 
 /* Places of one kind: with a return probe or without. */
 struct places {
-	__u64 offsets[FAMILY_MAX];
-	__u64 cookies[FAMILY_MAX];
+	__u64 offsets[FAMILY_MAX + SLOW_SITES_MAX];
+	__u64 cookies[FAMILY_MAX + SLOW_SITES_MAX];
 	size_t count;
 };
 
@@ -162,8 +170,15 @@ __u64 uprobe_cookie_arguments(const struct placement *place)
 	return cookie;
 }
 
-static void sort_places(const struct allocator_module *module, enum probe_group group,
-			struct places *timed, struct places *untimed)
+static void add_place(struct places *places, __u64 offset, __u64 cookie)
+{
+	places->offsets[places->count] = offset;
+	places->cookies[places->count] = cookie;
+	places->count++;
+}
+
+static void sort_places(const struct allocator_module *module, const struct slow_places *slow,
+			enum probe_group group, struct places *timed, struct places *untimed)
 {
 	size_t i;
 
@@ -173,7 +188,7 @@ static void sort_places(const struct allocator_module *module, enum probe_group 
 		__u64 cookie = point->fn | (__u64)point->place.pushed << COOKIE_SP_SHIFT;
 
 		if (!point->place.found || point->place.pushed > 0xff ||
-		    probe_group_of(point->fn) != group)
+		    probe_group_of(point->fn) != group || slow_places_replace(slow, point))
 			continue;
 		cookie |= uprobe_cookie_arguments(&point->place);
 		if (module->kind == ALLOCATOR_GLIBC)
@@ -182,10 +197,12 @@ static void sort_places(const struct allocator_module *module, enum probe_group 
 			cookie |= COOKIE_PRODUCT;
 		if (places == untimed)
 			cookie |= COOKIE_ENTRY_ONLY;
-		places->offsets[places->count] = point->symbol_offset + point->place.offset;
-		places->cookies[places->count] = cookie;
-		places->count++;
+		add_place(places, point->symbol_offset + point->place.offset, cookie);
 	}
+	for (i = 0; slow && i < slow->count; i++)
+		if (probe_group_of(slow->places[i].fn) == group)
+			add_place(slow->places[i].timed ? timed : untimed, slow->places[i].offset,
+				  slow->places[i].cookie);
 }
 
 /* A mapping begins at a page of its file: an offset's place in its page is the address's. */
@@ -310,7 +327,7 @@ struct uprobe_attachment *uprobe_attach_at(const struct bpf_program *program, pi
 
 struct uprobe_attachment *uprobe_attach(struct memtoll_bpf *bpf, enum uprobe_mechanism mechanism,
 					pid_t pid, const struct allocator_module *module,
-					enum probe_group group)
+					const struct slow_places *slow, enum probe_group group)
 {
 	struct uprobe_attachment *attachment = attachment_new();
 	struct places timed = {}, untimed = {};
@@ -319,7 +336,7 @@ struct uprobe_attachment *uprobe_attach(struct memtoll_bpf *bpf, enum uprobe_mec
 
 	/* By descriptor: right also when the path means another file by now, or none. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", module->fd);
-	sort_places(module, group, &timed, &untimed);
+	sort_places(module, slow, group, &timed, &untimed);
 	if (mechanism == UPROBE_PERF) {
 		err = attach_perf(bpf, pid, path, &timed, true, attachment);
 		if (!err)

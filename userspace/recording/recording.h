@@ -123,6 +123,9 @@ struct allocator_probe_fact {
 
 int recording_allocator_probe(struct recording *recording,
 			      const struct allocator_probe_fact *probe);
+/* A function that is probed past its threads' cache, which may hold blocks of cached_bytes. */
+int recording_past_cache(struct recording *recording, pid_t pid, const char *module,
+			 const char *call, uint64_t cached_bytes, bool timed);
 int recording_price(struct recording *recording, const char *probe, double hit_ns, double inside_ns,
 		    double error_ns);
 int recording_calibration(struct recording *recording, const char *name, double value);

@@ -34,6 +34,7 @@ const char *const recording_statements[STMT_COUNT] = {
 		" VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[STMT_ALLOCATOR_PROBE] =
 		"INSERT OR REPLACE INTO allocator_probe VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+	[STMT_PAST_CACHE] = "INSERT OR REPLACE INTO past_cache VALUES (?, ?, ?, ?, ?)",
 	[STMT_PRICE] = "INSERT OR REPLACE INTO price VALUES (?, ?, ?, ?)",
 	[STMT_CALIBRATION] = "INSERT OR REPLACE INTO calibration VALUES (?, ?)",
 	[STMT_SYSTEM_COUNTER] = "INSERT OR REPLACE INTO system_counter VALUES (?, ?)",
@@ -242,6 +243,13 @@ int recording_allocator_probe(struct recording *recording, const struct allocato
 	return STORE(recording, STMT_ALLOCATOR_PROBE, signed_int(probe->pid), text(probe->module),
 		     text(probe->symbol), text(probe->call), known(probe->offset),
 		     text(probe->instruction), signed_int(probe->timed), text(probe->refusal));
+}
+
+int recording_past_cache(struct recording *recording, pid_t pid, const char *module,
+			 const char *call, uint64_t cached_bytes, bool timed)
+{
+	return STORE(recording, STMT_PAST_CACHE, signed_int(pid), text(module), text(call),
+		     count(cached_bytes), signed_int(timed));
 }
 
 int recording_price(struct recording *recording, const char *probe, double hit_ns, double inside_ns,

@@ -109,11 +109,15 @@ static void estimate_bytes(char *text, size_t size, double bytes, bool estimated
 	format_bytes(text + estimated, size - estimated, bytes);
 }
 
-/* How many; one column says whether the other is an estimate. */
+/* How many; one column says whether the other is an estimate (1) or a lower bound (2). */
 static void count_calls(char *text, size_t size, sqlite3_stmt *row, int column, int estimated)
 {
-	if (sqlite3_column_int(row, estimated))
+	int how = sqlite3_column_int(row, estimated);
+
+	if (how == 1)
 		format_estimate(text, size, sqlite3_column_int64(row, column));
+	else if (how)
+		format_at_least(text, size, sqlite3_column_int64(row, column));
 	else
 		format_count(text, size, sqlite3_column_int64(row, column));
 }
@@ -140,7 +144,8 @@ static void print_tolls(struct page *page)
 	sqlite3_stmt *row =
 		page_query(page,
 			   "SELECT toll, not_captured, time_ns, share, low, high, count, bytes,"
-			   " bytes_estimated, toll IN (SELECT toll FROM temp.estimated_count),"
+			   " bytes_estimated, (toll IN (SELECT toll FROM temp.estimated_count))"
+			   " * (1 + (toll = 'alloc' AND EXISTS (SELECT 1 FROM temp.cached_call))),"
 			   " bytes_low, bytes_high FROM temp.toll ORDER BY position");
 	char time[32], share[32], range[48], count[32], bytes[32], *name, *reason, *line;
 
@@ -216,7 +221,9 @@ static void print_sites(struct page *page, unsigned int sites)
 	sqlite3_stmt *row =
 		page_query(page, "SELECT toll, call, time_ns, share, bytes, count, allocated_stack,"
 				 " touched_stack, at_least, COUNT(*) OVER (), area,"
-				 " toll IN (SELECT toll FROM temp.estimated_count) FROM"
+				 " (toll IN (SELECT toll FROM temp.estimated_count)) * (1 +"
+				 " (toll = 'alloc' AND EXISTS (SELECT 1 FROM"
+				 " temp.cached_call))) FROM"
 				 " temp.site_page ORDER BY rank LIMIT ?");
 	char time[32], share[32], count[32], bytes[32], *toll, *call, *title;
 	bool first = true, at_least;

@@ -19,6 +19,7 @@
 #include "session/huge_looks.h"
 #include "session/kernel_stacks.h"
 #include "session/latency.h"
+#include "session/past_cache.h"
 #include "session/reads.h"
 #include "symbols/symbolize.h"
 #include "targets/observers.h"
@@ -222,6 +223,7 @@ struct consumers *consumers_new(const struct consumers_config *config)
 	consumers->hits = hit_counts_new();
 	consumers->areas = mapped_files_new();
 	consumers->kernel_stacks = kernel_stacks_new(bpf);
+	consumers->past_cache = past_cache_new(bpf_map__fd(bpf->maps.stacks));
 	observe(consumers, config);
 	return consumers;
 }
@@ -244,6 +246,7 @@ void consumers_free(struct consumers *consumers)
 	hit_counts_free(consumers->hits);
 	mapped_files_free(consumers->areas);
 	kernel_stacks_free(consumers->kernel_stacks);
+	past_cache_free(consumers->past_cache);
 	g_free(consumers);
 }
 

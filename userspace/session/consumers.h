@@ -41,6 +41,7 @@ struct consumers {
 	struct hit_counts *hits;
 	struct mapped_files *areas;
 	struct kernel_stacks *kernel_stacks;
+	struct past_cache *past_cache;
 	uint64_t lost[MEMTOLL_LOSS_COUNT]; /* in userspace, since the last slice */
 };
 

@@ -26,6 +26,7 @@
 #include "session/huge_looks.h"
 #include "session/kernel_stacks.h"
 #include "session/latency.h"
+#include "session/past_cache.h"
 #include "session/reads.h"
 #include "targets/observers.h"
 #include "targets/targets.h"
@@ -185,8 +186,11 @@ static void on_file(struct dispatch *dispatch, const void *record)
 
 static void on_mapping(struct dispatch *dispatch, const void *record)
 {
-	const struct memtoll_mapping *mapping = record;
+	struct memtoll_mapping copy = *(const struct memtoll_mapping *)record;
+	const struct memtoll_mapping *mapping = &copy;
 
+	copy.in_fn = past_cache_fn(dispatch->consumers->past_cache, dispatch->targets, copy.tgid,
+				   copy.in_fn, copy.stack_id);
 	ledger_mapping(dispatch->consumers->ledger, mapping);
 	giveback_mapping(dispatch->consumers->giveback, mapping);
 	advised_mapping(dispatch->consumers->advised, mapping);

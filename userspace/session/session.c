@@ -211,6 +211,7 @@ static int open_consumers(struct session *session)
 		session->jvm_names = jvm_names_new(session->symbolizer, session->observers);
 	session->swap_devices = swap_devices_read();
 	session->memory_cgroups = memory_cgroups_new();
+	probe_groups_order(session->config.place);
 	session->targets = targets_new(&(struct targets_config){
 		.bpf = session->bpf,
 		.python = session->python,
@@ -219,6 +220,8 @@ static int open_consumers(struct session *session)
 		.thresholds = session->consumers->thresholds,
 		.observers = session->observers,
 		.mechanism = session->mechanism,
+		.place = session->config.place,
+		.min_size = session->config.min_size,
 		.held = session->launch != NULL,
 		.uprobes = session->config.uprobes,
 		.maps_reported = session->config.mappings,

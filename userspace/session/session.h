@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "probes/attach.h"
+
 #define MIN_SIZE_DEFAULT (64ULL << 10)
 #define SAMPLE_MAX (4ULL << 30)
 #define SLICE_SHORTEST_NS 100000000ULL
@@ -46,9 +48,10 @@ struct session_config {
 	uint64_t slice_ns;    /* 0: as slice_length() has it */
 	uint64_t duration_ns; /* 0: until the target ends or a signal comes */
 	uint64_t min_size;
-	uint64_t sample;  /* mean bytes between chosen allocations, 0: none */
-	bool jvm_perfmap; /* Java virtual machines are asked for names of their code */
-	uint64_t hold_ns; /* between looks at who holds the memory; 0: none */
+	enum probe_place place; /* of malloc and free */
+	uint64_t sample;	/* mean bytes between chosen allocations, 0: none */
+	bool jvm_perfmap;	/* Java virtual machines are asked for names of their code */
+	uint64_t hold_ns;	/* between looks at who holds the memory; 0: none */
 	/* Of the ring buffer: a power of two, whole pages; 0: as our own limits allow. */
 	uint64_t buffer_bytes;
 	bool uprobes; /* the allocator's functions */

@@ -34,9 +34,10 @@
 #include "session/handlers.h"
 #include "session/huge_looks.h"
 #include "session/kernel_stacks.h"
-#include "session/shared_sites.h"
 #include "session/latency.h"
+#include "session/past_cache.h"
 #include "session/reads.h"
+#include "session/shared_sites.h"
 #include "targets/nameless.h"
 #include "targets/targets.h"
 
@@ -403,11 +404,8 @@ static void on_map_sum(void *context, const void *key_data, const uint64_t *delt
 {
 	struct slice_writer *writer = context;
 	const struct memtoll_map_key *key = key_data;
-	struct map_call_fact fact = {
-		.pid = key->tgid,
-		.call = map_fn_name(key->map_fn),
-		.in_call = fn_name(key->in_fn),
-	};
+	struct map_call_fact fact =
+		past_cache_map_call(writer->consumers->past_cache, writer->config.targets, key);
 
 	if (!targets_find(writer->config.targets, key->tgid))
 		return;
@@ -651,6 +649,7 @@ static void forget_stack(void *context, uint64_t id)
 	struct slice_writer *writer = context;
 
 	cpu_samples_forget_stack(writer->consumers->samples, id);
+	past_cache_forget(writer->consumers->past_cache, id);
 	recording_forget_stack(writer->config.recording, id);
 	shared_sites_forget(writer->sites, id);
 }

@@ -38,6 +38,8 @@ struct targets *targets_new(const struct targets_config *config)
 	targets->modules = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
 	targets->containers = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, g_free);
 	targets->scans = g_ptr_array_new_with_free_func(scan_free);
+	targets->slow_places = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+	targets->stay = g_hash_table_new(NULL, NULL);
 	return targets;
 }
 
@@ -53,6 +55,8 @@ void targets_free(struct targets *targets)
 	g_hash_table_destroy(targets->modules);
 	g_hash_table_destroy(targets->containers);
 	g_ptr_array_free(targets->scans, TRUE);
+	g_hash_table_destroy(targets->slow_places);
+	g_hash_table_destroy(targets->stay);
 	g_free(targets);
 }
 

@@ -52,6 +52,8 @@ struct targets_config {
 	struct memory_cgroups *memory_cgroups;
 	struct thresholds *thresholds;
 	enum uprobe_mechanism mechanism;
+	enum probe_place place;
+	uint64_t min_size;
 	bool held; /* processes stand still until they are probed */
 	bool uprobes;
 	bool maps_reported; /* targets_changed() is called for what they map */
@@ -168,6 +170,15 @@ struct targets_losses {
 	uint64_t brief; /* of storms */
 	uint64_t attach_failures;
 };
+
+/* Whether it has such an allocator. */
+bool targets_have_past_cache(const struct targets *targets, pid_t pid);
+/*
+ * Which function of an allocator that is probed past its threads' caches these addresses of a stack,
+ * leaf first, are in a call of; FN_NONE: of none, or it is not known.
+ */
+unsigned int targets_past_cache(const struct targets *targets, pid_t pid, const __u64 *frames,
+				size_t count);
 
 /* Since the last call. */
 struct targets_losses targets_take_losses(struct targets *targets);

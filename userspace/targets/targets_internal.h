@@ -14,6 +14,10 @@
 /* A module attached in one process. */
 struct attached {
 	const struct allocator_module *module;
+	const struct slow_places *slow; /* in place of some entries; NULL: of none */
+	size_t cached;			/* slow: blocks of more bytes are in no thread's cache */
+	uint64_t code_start, code_end; /* of its first mapping of code, and what that begins with */
+	uint64_t code_offset;
 	struct uprobe_attachment *groups[PROBE_GROUPS]; /* NULL: detached */
 	enum allocator_linkage linkage;
 	const char *unprobed; /* why none of its functions is probed, or NULL */
@@ -66,16 +70,19 @@ struct targets {
 	GHashTable *containers; /* path of a memory cgroup -> id of its container, or "" */
 	struct unwinder *unwinder;
 	struct starts *starts;
-	GQueue briefs;		      /* pids that are or were brief, the oldest first */
-	unsigned int watched;	      /* bits of enum probe_group: attached */
-	uint64_t ended_ns;	      /* counting has ended then; 0: it has not */
-	uint64_t look_due_ns;	      /* the next brief one may be looked at */
-	bool detached;		      /* for good: processes that start from now on get no probes */
-	bool endangered;	      /* one got no probes, for they would end it */
-	size_t module_count;	      /* in scans */
-	struct targets_losses losses; /* but for the unwinder's */
-	unsigned int dead;	      /* still followed */
-	unsigned int forgotten;	      /* no longer followed */
+	GQueue briefs;		 /* pids that are or were brief, the oldest first */
+	unsigned int watched;	 /* bits of enum probe_group: attached */
+	uint64_t ended_ns;	 /* counting has ended then; 0: it has not */
+	uint64_t look_due_ns;	 /* the next brief one may be looked at */
+	bool detached;		 /* for good: processes that start from now on get no probes */
+	bool endangered;	 /* one got no probes, for they would end it */
+	size_t module_count;	 /* in scans */
+	GHashTable *slow_places; /* struct allocator_module -> struct slow_places */
+	GHashTable *stay;	 /* modules of which it was said that they keep their entries */
+	__u16 slow_number;	 /* of the next of their places */
+	struct targets_losses losses;	/* but for the unwinder's */
+	unsigned int dead;		/* still followed */
+	unsigned int forgotten;		/* no longer followed */
 	unsigned int forgotten_without; /* of these, that had no allocator we know */
 	uint64_t forgotten_cpu_ns;
 };
@@ -137,6 +144,16 @@ void followed_attach_modules(struct targets *targets, struct followed *followed,
 /* Detach its probes; what was attached stays listed, for the recording. */
 void followed_detach(struct followed *followed);
 bool followed_has_allocator(const struct followed *followed);
+
+/* ---- targets_places.c ---- */
+
+/*
+ * Places to be probed in a process instead of entries; NULL: none. cached: of these, the largest
+ * block that is not always seen there.
+ */
+const struct slow_places *targets_places(struct targets *targets, pid_t pid,
+					 const struct allocator_module *module, size_t *cached);
+int attached_record_places(struct targets *targets, pid_t pid, const struct attached *attached);
 
 /* ---- targets_events.c ---- */
 

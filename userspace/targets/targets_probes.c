@@ -146,7 +146,8 @@ static void watch_module(struct targets *targets, struct followed *followed,
 			return;
 		} else if (!*attachment) {
 			*attachment = uprobe_attach(targets->config.bpf, targets->config.mechanism,
-						    followed->target.pid, attached->module, group);
+						    followed->target.pid, attached->module,
+						    attached->slow, group);
 			if (*attachment || errno == ESRCH)
 				continue;
 			targets->losses.attach_failures++;
@@ -205,6 +206,7 @@ static struct attached *attached_add(struct targets *targets, struct followed *f
 	}
 	attached = g_new0(struct attached, 1);
 	attached->module = module;
+	attached->slow = targets_places(targets, followed->target.pid, module, &attached->cached);
 	attached->linkage = allocator_linkage(followed->target.pid, module);
 	if (!targets->config.uprobes)
 		attached->unprobed = "left out by --probes or the overhead limit";
@@ -231,6 +233,21 @@ static bool has_older(const struct followed *followed, const struct allocator_mo
 	return false;
 }
 
+/* Another program in the process may have another cache. */
+static void move_places(struct targets *targets, struct followed *followed,
+			struct attached *attached)
+{
+	const struct slow_places *slow =
+		targets_places(targets, followed->target.pid, attached->module, &attached->cached);
+	enum probe_group group = probe_group_of(FN_MALLOC);
+
+	if (slow == attached->slow)
+		return;
+	attached->slow = slow;
+	uprobe_detach_aside(attached->groups[group]);
+	attached->groups[group] = NULL;
+}
+
 /* NULL: the process has too many, or had its file before that was written over. */
 struct attached *followed_attach_module(struct targets *targets, struct followed *followed,
 					const struct allocator_module *module)
@@ -241,6 +258,8 @@ struct attached *followed_attach_module(struct targets *targets, struct followed
 		return NULL;
 	if (!attached)
 		attached = attached_add(targets, followed, module);
+	else if (attached->image != followed->images)
+		move_places(targets, followed, attached);
 	/* Its probes may have gone with the thread that they were tied to. */
 	if (attached && !attached->unprobed)
 		watch_module(targets, followed, attached, !targets->config.held);
@@ -275,6 +294,9 @@ void followed_attach_modules(struct targets *targets, struct followed *followed,
 		if (!attached || attached->image == followed->images)
 			continue;
 		attached->image = followed->images;
+		attached->code_start = mapping->start;
+		attached->code_end = mapping->end;
+		attached->code_offset = mapping->offset;
 		/* Of several mappings of its code the first has it, or none. */
 		if (module->kind == ALLOCATOR_GLIBC && !followed->malloc_par)
 			malloc_par_find(pid, mapping, &followed->malloc_par);
@@ -365,6 +387,9 @@ int targets_record_allocators(struct targets *targets)
 					       attached->module, attached->linkage,
 					       attached->unprobed, &threshold, followed->pinned,
 					       followed->tunables);
+			if (!err)
+				err = attached_record_places(targets, followed->target.pid,
+							     attached);
 		}
 	}
 	return err;

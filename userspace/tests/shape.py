@@ -354,6 +354,7 @@ REPORT: dict[str, Any] = {
             "estimated": bool,
             "calls_error": int,
             "bytes_error": int,
+            "at_least": bool,
             "allocated_at": [FRAME],
         }
     ],
@@ -472,6 +473,7 @@ REPORT: dict[str, Any] = {
     # How much of the sites' time has whole stacks, and what ended the others.
     "stacks": {"whole_share": float, "stopped": Map(float)},
     "calls": Map(int),
+    "past_cache": Map(int),
     # Which allocator each process has, how much of it is seen, who clears what its calloc returns.
     "allocators": [ALLOCATOR],
     "processes": [PROCESS],

@@ -31,13 +31,18 @@ probe AS MATERIALIZED (
 	FROM probes GROUP BY pid, module
 ),
 watched AS MATERIALIZED (SELECT call, share FROM duty_cycle WHERE share < 0.9995),
-seen AS MATERIALIZED (	-- what was watched throughout, and what the budget took away at times
-	SELECT pid, module, group_concat(CASE WHEN share IS NULL THEN call END, ', ') AS calls,
+seen AS MATERIALIZED (	-- what was watched throughout, past the threads' caches alone, and what
+			-- the budget took away at times
+	SELECT pid, module, group_concat(CASE WHEN share IS NULL AND cached_bytes IS NULL
+			THEN call END, ', ') AS calls,
+		group_concat(CASE WHEN share IS NULL AND cached_bytes IS NOT NULL
+			THEN call END, ', ') AS past,
 		group_concat(CASE WHEN share IS NOT NULL THEN call END, ', ') AS at_times,
-		MIN(share) AS share
+		MIN(share) AS share, MAX(cached_bytes) AS cached_bytes
 	FROM (
-		SELECT p.pid, p.module, p.call, w.share FROM probes p
+		SELECT p.pid, p.module, p.call, w.share, c.cached_bytes FROM probes p
 		LEFT JOIN watched w ON w.call = p.call
+		LEFT JOIN past_cache c ON c.pid = p.pid AND c.module = p.module AND c.call = p.call
 		WHERE p.offset IS NOT NULL GROUP BY p.pid, p.module, p.call
 		ORDER BY p.pid, p.module, CASE p.call WHEN 'malloc' THEN 1 WHEN 'calloc' THEN 2
 			WHEN 'realloc' THEN 3 WHEN 'free' THEN 4 ELSE 5 END, p.call)
@@ -67,7 +72,11 @@ SELECT a.pid, a.module, a.kind, a.version, a.linkage, a.tunables,
 			|| (SELECT MIN(refusal) FROM allocator_probe x
 				WHERE x.pid = a.pid AND x.module = a.module) || ')'
 		ELSE COALESCE(s.calls || ' seen: 100 %', '')
-			|| CASE WHEN s.calls <> '' AND s.at_times <> '' THEN '; ' ELSE '' END
+			|| CASE WHEN s.calls <> '' AND s.past <> '' THEN '; ' ELSE '' END
+			|| COALESCE(s.past || ' seen past the threads'' caches: all of more than '
+				|| PRINTF('%,d bytes', s.cached_bytes), '')
+			|| CASE WHEN COALESCE(s.calls, s.past) <> '' AND s.at_times <> ''
+				THEN '; ' ELSE '' END
 			|| COALESCE(s.at_times || ' seen: '
 				|| PRINTF('%.3g %% of the time, and scaled',
 				100 * s.share), '')
@@ -227,11 +236,16 @@ SELECT a.pid, a.module, json_object('pid', a.pid, 'kind', a.kind, 'version', a.v
 	'module', a.module, 'linkage', a.linkage, 'calls', a.calls, 'tunables', a.tunables,
 	'coverage', a.coverage, 'complete', json(CASE WHEN a.complete THEN 'true' ELSE 'false' END),
 	'probes', json((SELECT json_group_array(json(probe)) FROM (
-		SELECT json_object('symbol', p.symbol, 'call', p.call, 'offset', p.offset,
-			'instruction', p.instruction,
-			'timed', json(CASE WHEN p.timed THEN 'true' ELSE 'false' END),
+		SELECT json_object('symbol', p.symbol, 'call', p.call,
+			'offset', CASE WHEN c.pid IS NULL THEN p.offset END,
+			'instruction', CASE WHEN c.pid IS NULL THEN p.instruction
+				ELSE 'past the cache' END,
+			'timed', json(CASE COALESCE(c.timed, p.timed) WHEN 0 THEN 'false'
+				ELSE 'true' END),
 			'refusal', p.refusal) AS probe
-		FROM allocator_probe p WHERE p.pid = a.pid AND p.module = a.module
+		FROM allocator_probe p LEFT JOIN past_cache c ON c.pid = p.pid
+			AND c.module = p.module AND c.call = p.call AND c.call = p.symbol
+		WHERE p.pid = a.pid AND p.module = a.module
 			ORDER BY p.symbol))),
 	'clearing', CASE WHEN c.pid IS NOT NULL THEN json_object('rule', c.rule,
 		'cleared_by', c.cleared_by, 'calls', c.calls,

@@ -26,8 +26,24 @@
 -- samples: samples were taken all the time, and need no price. Those in the allocator, less what
 -- functions that were always watched took, are given to the sites in the proportion that the
 -- windows saw; those in calloc's memset by the bytes that were cleared.
+--
+-- Of calls that threads' caches answered (cached_call) nothing is known but CPU samples: what these
+-- saw in the allocator beyond what the calls that were seen took is put where they saw it, in rows
+-- without calls, with all of the samples' error.
 CREATE VIEW call_cost AS
 WITH
+inside_cache AS MATERIALIZED (
+	SELECT pid, in_call AS call, stack_id,
+		1.0 * SUM(samples) / SUM(SUM(samples)) OVER () AS part
+	FROM sample WHERE place = 'allocator' AND (pid, in_call) IN (SELECT pid, call
+		FROM past_cache)
+	GROUP BY pid, in_call, stack_id
+	UNION ALL	-- no sample: it is not known where
+	SELECT pid, call, 0, 1.0 FROM (SELECT pid, call FROM past_cache ORDER BY call DESC, pid
+		LIMIT 1)
+	WHERE NOT EXISTS (SELECT 1 FROM sample WHERE place = 'allocator'
+		AND (pid, in_call) IN (SELECT pid, call FROM past_cache))
+),
 total AS MATERIALIZED (
 	SELECT pid, call, stack_id, known_clearing, SUM(calls) AS calls, SUM(failed) AS failed,
 		SUM(seen_calls) AS seen_calls,
@@ -156,7 +172,12 @@ SELECT pid, call, stack_id, known_clearing, calls, failed, bytes, timed_calls, m
 		+ CASE WHEN resolved THEN fast_calls * resolution_ns ELSE 0.0 END
 		+ faults * fault_error_ns + zero_libc_error_ns + untimed_ns + unresolved_ns
 		+ error * (net_ns - zero_libc_ns) END AS alloc_error_ns, unresolved_ns, drift_ns
-FROM divided;
+FROM divided
+UNION ALL
+SELECT w.pid, w.call, w.stack_id, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0,
+	MAX(0.0, a.call_ns - d.ns) * w.part, a.call_error_ns * w.part, 0.0, 0.0
+FROM inside_cache w JOIN allocator_profile a
+JOIN (SELECT SUM(net_ns - zero_libc_ns) AS ns FROM divided) d;
 
 -- What a calloc of an allocator without a known rule provably cleared: pages that its memset was
 -- the first to touch. Faults of a known rule's memset in the same process are taken off.

@@ -71,11 +71,16 @@ INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUE
 	Many short calls: allocate less often, larger, or keep objects for reuse. Few long ones:
 	look at what they did (consolidation of many freed chunks, a lock).');
 INSERT INTO advice_text (code, part, choice, text) VALUES
-('alloc-cpu', 1, 1,
+('alloc-cpu', 1, 2,
 'The allocator''s own work: {alloc_calls} calls, {alloc_each} each on average (a small malloc here
 	takes {malloc}), most in {alloc_call} at {alloc_place}. Fewer and larger allocations, or
 	objects kept for reuse, save it; if single calls are long, look for consolidation and for
 	threads waiting for one arena.');
+INSERT INTO advice_text (code, part, choice, condition, text) VALUES
+('alloc-cpu', 1, 1, 'EXISTS (SELECT 1 FROM past_cache)',
+'The allocator''s own work, by CPU samples, most in {alloc_call} at {alloc_place} (a small malloc
+	here takes {malloc}). Fewer and larger allocations, or objects kept for reuse, save it; if
+	single calls are long, look for consolidation and for threads waiting for one arena.');
 
 -- What it saves is no throughput but a stall, of a millisecond and a thousand times the median at
 -- least: hence next to no bound.

@@ -63,6 +63,9 @@ SELECT DISTINCT t.column2, NULL, 'allocator calls were watched in windows only',
 FROM watch w JOIN (VALUES ('calloc', 'zero.libc'), ('*', 'alloc')) t
 	ON t.column1 = w.call OR t.column1 = '*'
 WHERE w.call NOT IN ('syscall', 'read_other')
+UNION ALL
+SELECT 'alloc', NULL, 'calls that threads'' caches answered were not counted', 0
+WHERE EXISTS (SELECT 1 FROM past_cache)
 UNION ALL	-- their number is exact, what they are is not
 SELECT DISTINCT k.toll, NULL, 'only some faults were looked at', 1 FROM fault_class k
 WHERE EXISTS (SELECT 1 FROM thinned WHERE what = 'fault' AND passed > 0)

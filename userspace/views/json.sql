@@ -57,6 +57,7 @@ SELECT a.call, a.stack_id, a.bytes, a.calls, json_object('call', a.call, 'calls'
 	'bytes', a.bytes, 'freed', a.freed, 'live_bytes', a.live_bytes,
 	'estimated', json(CASE WHEN a.estimated THEN 'true' ELSE 'false' END),
 	'calls_error', a.calls_error, 'bytes_error', a.bytes_error,
+	'at_least', json(CASE WHEN a.at_least THEN 'true' ELSE 'false' END),
 	'allocated_at', json(COALESCE(
 		(SELECT f.json FROM frames_json f WHERE f.stack_id = a.stack_id), '[]'))) AS json
 FROM allocation a;
@@ -191,6 +192,8 @@ SELECT json_object(
 		SELECT json FROM allocation_json ORDER BY bytes DESC, calls DESC, call, stack_id))),
 	'calls', json((SELECT json_group_object(call, calls) FROM (
 		SELECT call, SUM(calls) AS calls FROM allocation GROUP BY call ORDER BY call))),
+	'past_cache', json((SELECT json_group_object(call, cached_bytes) FROM (
+		SELECT call, cached_bytes FROM cached_call ORDER BY call))),
 	'processes', json((SELECT json_group_array(json(process)) FROM (
 		SELECT json_object('pid', p.pid, 'comm', p.comm, 'command', p.command,
 			'exit_code', p.exit_code, 'container', (SELECT c.title

@@ -58,7 +58,7 @@ spent AS (
 own AS (
 	SELECT c.call, MAX(0.0, (SUM(c.alloc_ns) + SUM(c.zero_libc_ns)) * e.seen - s.lock_cpu_ns)
 		AS own_ns
-	FROM call_cost c JOIN spent s ON s.call = c.call
+	FROM (SELECT * FROM call_cost WHERE calls > 0) c JOIN spent s ON s.call = c.call
 	JOIN (SELECT call, 1.0 * SUM(seen_calls) / MAX(SUM(calls), 1) AS seen FROM call_estimate
 		GROUP BY call) e ON e.call = c.call
 	GROUP BY c.call

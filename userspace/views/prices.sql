@@ -275,19 +275,22 @@ FROM chosen;
 -- that its functions can have taken, clearing among it; where the probes are known by samples, too.
 -- call_ns, call_error_ns: what they took without clearing; clear_ns, clear_error_ns: what calloc's
 -- memset took. These only where calls were watched in windows, and there are enough samples to
--- tell: few will do where the windows are less than a tenth of the time, which tell still less.
+-- tell: few will do where the windows are less than a tenth of the time, which tell still less; and
+-- where threads' caches answered calls, of which samples alone tell.
 CREATE VIEW allocator_profile AS
 SELECT CASE WHEN u.sampled THEN a.high * s.cpu_ns END AS most_ns,
-	CASE WHEN w.windows AND (o.n >= 30 OR (o.n >= 8 AND 10 * w.watched_ns < s.cpu_ns))
-		THEN o.share * s.cpu_ns END AS call_ns,
-	CASE WHEN w.windows AND (o.n >= 30 OR (o.n >= 8 AND 10 * w.watched_ns < s.cpu_ns))
+	CASE WHEN w.cached OR (w.windows AND (o.n >= 30 OR (o.n >= 8
+		AND 10 * w.watched_ns < s.cpu_ns))) THEN o.share * s.cpu_ns END AS call_ns,
+	CASE WHEN w.cached OR (w.windows AND (o.n >= 30 OR (o.n >= 8
+		AND 10 * w.watched_ns < s.cpu_ns)))
 		THEN o.error * s.cpu_ns END AS call_error_ns,
 	c.share * s.cpu_ns AS clear_ns, c.error * s.cpu_ns AS clear_error_ns
 FROM uprobe_profile u
 JOIN sample_share a ON a.what = 'allocator' JOIN sample_share o ON o.what = 'call'
 JOIN sample_share c ON c.what = 'clear'
 JOIN (SELECT COALESCE(SUM(cpu_ns), 0) AS cpu_ns FROM process_slice) s
-JOIN (SELECT COUNT(*) > 0 AS windows, MIN(CASE WHEN call NOT IN ('syscall', 'read_other')
+JOIN (SELECT COUNT(*) > 0 AS windows, EXISTS (SELECT 1 FROM past_cache) AS cached,
+		MIN(CASE WHEN call NOT IN ('syscall', 'read_other')
 		THEN ns END) AS watched_ns
 	FROM (SELECT call, SUM(watched_cpu_ns) AS ns FROM watch GROUP BY call)) w;
 

@@ -104,6 +104,18 @@ CREATE TABLE allocator_probe (
 	PRIMARY KEY (pid, module, symbol)
 ) WITHOUT ROWID;
 
+-- Functions of a glibc that are not probed at their entries, as allocator_probe would have it, but
+-- where only calls come that the thread's cache does not answer: those of blocks of more than
+-- cached_bytes all, of smaller ones a part, which is all that table call has of them.
+CREATE TABLE past_cache (
+	pid          INTEGER NOT NULL,
+	module       TEXT NOT NULL,
+	call         TEXT NOT NULL,	-- 'malloc', 'free'
+	cached_bytes INTEGER NOT NULL,	-- the largest block that the cache may hold
+	timed        INTEGER NOT NULL,	-- 1: their returns are probed, too
+	PRIMARY KEY (pid, module, call)
+) WITHOUT ROWID;
+
 -- Kernel's own figures of a process, over one slice; the last two are gauges at the slice's end
 -- (for a process that exited, the last that were seen), NULL where unknown.
 CREATE TABLE process_slice (
@@ -966,4 +978,4 @@ INSERT INTO later_table VALUES
 	('watch_passed'), ('watch_event'), ('hit_gap'), ('sampled'), ('page_fill'), ('huge_look'),
 	('page_drop'), ('handler'), ('fault_wait'), ('longest_wait'), ('reclaim_site'),
 	('advised'), ('thinned'), ('container'), ('mark'),
-	('hold_look'), ('hold_part'), ('hold_pin'), ('hold_reuse');
+	('hold_look'), ('hold_part'), ('hold_pin'), ('hold_reuse'), ('past_cache');

@@ -288,12 +288,19 @@ LEFT JOIN (
 	FROM watch w JOIN slice l ON l.slice = w.slice GROUP BY w.call) w ON w.call = c.call
 LEFT JOIN call_scale s ON s.call = c.call;
 
+-- Functions of which, in some process, only those calls were seen that the thread's cache did not
+-- answer (past_cache): all of blocks of more than cached_bytes, and of smaller ones a part.
+CREATE VIEW cached_call AS
+SELECT call, MAX(cached_bytes) AS cached_bytes, MIN(timed) AS timed FROM past_cache GROUP BY call;
+
 -- Tolls whose calls, or faults, were not all watched, or looked at: their counts are estimates, and
--- are written as such.
+-- are written as such; those of cached_call are lower bounds.
 CREATE VIEW estimated_count AS
 SELECT k.toll FROM thinning d JOIN (SELECT DISTINCT toll, 'fault' AS what FROM fault_class
 	UNION VALUES ('file.read', 'read'), ('map', 'small_map')) k ON k.what = d.what
 WHERE d.share >= 0.0005
+UNION
+SELECT 'alloc' FROM cached_call
 UNION
 SELECT DISTINCT t.column2 AS toll
 FROM duty_cycle d JOIN (VALUES ('calloc', 'zero.libc'), ('*', 'alloc'), ('syscall', 'map'),

@@ -53,7 +53,8 @@ part(toll, call, allocated_stack, touched_stack, area, known_clearing, time_ns, 
 		CASE WHEN k.toll = 'alloc' THEN c.bytes WHEN c.known_clearing THEN c.cleared_bytes
 			ELSE COALESCE(p.bytes, 0) END
 	FROM cc c JOIN of_call k LEFT JOIN proven p ON p.stack_id = c.stack_id
-	WHERE CASE k.toll WHEN 'alloc' THEN c.calls ELSE c.zero_libc_ns + c.cleared_calls END > 0
+	WHERE CASE k.toll WHEN 'alloc' THEN c.calls + c.alloc_ns
+		ELSE c.zero_libc_ns + c.cleared_calls END > 0
 	UNION ALL
 	SELECT toll, call, stack_id, 0, '', NULL, MAX(0.0, SUM(net_ns)), SUM(calls), SUM(bytes)
 	FROM map_cost GROUP BY toll, call, stack_id
@@ -96,7 +97,8 @@ FROM owner w JOIN observed o;
 
 -- Calls by function and stack. freed and live_bytes only where every block of the site was
 -- followed, and every free seen. estimated: 1 where not all calls were watched; calls_error and
--- bytes_error are 95 % bounds then, and 0 else.
+-- bytes_error are 95 % bounds then, and 0 else. at_least: 1 where calls of small blocks, which the
+-- thread's cache answered, are not among them; of blocks of min_size_bytes and more all are.
 CREATE VIEW allocation AS
 WITH
 made AS MATERIALIZED (
@@ -123,7 +125,9 @@ SELECT m.call, m.stack_id, m.calls, m.failed, m.bytes, m.mmapped_calls, m.nested
 	CASE WHEN m.estimated OR (m.call <> 'mmap' AND f.missed) THEN NULL
 		WHEN m.calls - m.failed = l.made THEN MAX(0, l.live_bytes) END AS live_bytes,
 	COALESCE(l.made, 0) AS followed, COALESCE(l.never_used_bytes, 0) AS never_used_bytes,
-	m.estimated, m.calls_error, m.bytes_error
+	m.estimated, m.calls_error, m.bytes_error,
+	m.call IN (SELECT call FROM cached_call)
+		AND m.calls - m.failed <> COALESCE(l.made, 0) AS at_least
 FROM made m JOIN (SELECT EXISTS (SELECT 1 FROM watch WHERE call = 'free') AS missed) f LEFT
 	JOIN life l ON l.call = m.call AND l.stack_id = m.stack_id
 WHERE m.calls > 0;

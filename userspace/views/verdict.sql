@@ -659,6 +659,15 @@ FROM (SELECT COUNT(*) AS n, group_concat(call, ', ') AS calls, MIN(share) AS sha
 		AND call IN (SELECT call FROM call) ORDER BY call))
 WHERE n > 0
 UNION ALL
+SELECT 8, PRINTF('%s: probed past the threads'' caches (--place): blocks of more than %,d bytes '
+		|| 'are all counted; of smaller ones counts and bytes are lower bounds, and the '
+		|| 'allocator''s time is that of CPU samples', calls, cached_bytes)
+	|| CASE WHEN timed THEN '' ELSE '; not all returns of free are seen, and of these calls '
+		|| 'no latency is known' END
+FROM (SELECT COUNT(*) AS n, group_concat(call, ', ') AS calls, MAX(cached_bytes) AS cached_bytes,
+		MIN(timed) AS timed FROM (SELECT * FROM cached_call ORDER BY call DESC))
+WHERE n > 0
+UNION ALL
 SELECT 2, PRINTF('low confidence: the probes took %.0f %% of the CPU time, and their price is '
 	|| 'known to '
 	|| '%.3g s only: of the observed %.3g s shares are bounds, not measurements', 100.0

@@ -22,6 +22,7 @@ static void name_tracing(GString *names, const struct session_config *now,
 	name(names, "--slice", now->slice_ns != fresh->slice_ns);
 	name(names, "--probes", differ(now->probes, fresh->probes));
 	name(names, "--min-size", now->min_size != fresh->min_size);
+	name(names, "--place", now->place != fresh->place);
 	name(names, "--sample", now->sample != fresh->sample);
 	name(names, "--overhead-limit",
 	     differ(now->overhead_limit_text, fresh->overhead_limit_text));

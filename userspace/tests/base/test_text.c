@@ -73,11 +73,23 @@ static void test_estimates(void **state)
 	}
 }
 
+static void test_lower_bounds(void **state)
+{
+	char text[32];
+
+	(void)state;
+	format_at_least(text, sizeof(text), 1234567);
+	assert_string_equal(text, ">= 1,234,567");
+	format_at_least(text, 8, 1234567);
+	assert_string_equal(text, ">= 1,23");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_units),
 		cmocka_unit_test(test_estimates),
+		cmocka_unit_test(test_lower_bounds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,6 +27,7 @@ def valid() -> dict[str, Any]:
         "estimated": False,
         "calls_error": 0,
         "bytes_error": 0,
+        "at_least": False,
     }
     return {
         "format": 1,
@@ -85,6 +86,7 @@ def valid() -> dict[str, Any]:
         "sampled": [],
         "thresholds": [],
         "calls": {"calloc": 11, "free": 11},
+        "past_cache": {},
         "processes": [],
         "containers": [],
         "notes": ["n"],
