@@ -20,6 +20,7 @@
 #include "top/top_lines.h"
 #include "top/top_live.h"
 #include "top/top_machine.h"
+#include "top/top_pseudonyms.h"
 #include "top/top_show.h"
 
 enum {
@@ -29,6 +30,7 @@ enum {
 	OPTION_JSON,
 	OPTION_COUNT,
 	OPTION_SCHEMA,
+	OPTION_REDACT,
 };
 
 #define MACHINE_LIMIT 0.01 /* where none is given */
@@ -45,6 +47,7 @@ struct top_options {
 	struct session_config session;
 	struct top_show *show;
 	struct top_live *live;
+	struct top_pseudonyms *pseudonyms;
 };
 
 static const struct argp_option top_argp_options[] = {
@@ -61,6 +64,10 @@ static const struct argp_option top_argp_options[] = {
 	{ "force", OPTION_FORCE, NULL, 0, "replace FILE if it exists", 3 },
 	{ "max-size", OPTION_MAX_SIZE, "SIZE", 0,
 	  "end before FILE and its journal become larger: 100M, 2G; default: no limit", 3 },
+	{ "redact", OPTION_REDACT, NULL, 0,
+	  "for others: pseudonyms for arguments, names of files, programs, containers and cgroups, "
+	  "on the screen, in lines and in FILE",
+	  3 },
 	{ 0 },
 };
 
@@ -101,6 +108,9 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 		break;
 	case OPTION_MAX_SIZE:
 		options->session.max_bytes = take_max_size(value);
+		break;
+	case OPTION_REDACT:
+		options->session.redact = true;
 		break;
 	default:
 		return take_target(&options->target, key, value, state);
@@ -170,6 +180,8 @@ static char *describe(const struct top_options *options)
 {
 	const struct target_options *target = &options->target;
 
+	if (options->session.redact && !target->pids)
+		return g_strdup(target->cgroup ? "group" : "program");
 	if (target->command)
 		return g_path_get_basename(target->command[0]);
 	if (target->pids)
@@ -191,7 +203,8 @@ static int watch_target(struct top_options *options)
 	config->on_interval = on_interval;
 	config->interval_context = options;
 	config->interval_live = true;
-	options->live = top_live_new(target, config->overhead_limit, options->output);
+	options->live =
+		top_live_new(target, config->overhead_limit, options->output, options->pseudonyms);
 	options->show = top_show_open(options->mode, options->count);
 	if (!options->show) {
 		top_live_free(options->live);
@@ -218,6 +231,7 @@ static int watch_machine(struct top_options *options, double limit)
 		.limit = limit,
 		.interval_ns = options->session.interval_ns,
 		.duration_ns = options->session.duration_ns,
+		.pseudonyms = options->pseudonyms,
 	};
 	int status;
 
@@ -247,6 +261,8 @@ int cli_top(int argc, char **argv)
 		return status;
 	if (options.schema)
 		return top_lines_schema(stdout) ? STATUS_FAILED : STATUS_DONE;
+	if (options.session.redact)
+		options.pseudonyms = top_pseudonyms_new();
 	status = check_privileges();
 	if (!status && has_target(&options.target))
 		status = watch_target(&options);
@@ -255,6 +271,7 @@ int cli_top(int argc, char **argv)
 			watch_machine(&options, options.session.overhead_limit_text == limit_unset ?
 							MACHINE_LIMIT :
 							options.session.overhead_limit);
+	top_pseudonyms_free(options.pseudonyms);
 	clear_target(&options.target);
 	return status;
 }

@@ -8,6 +8,7 @@
 
 #include "host/cgroup.h"
 #include "host/container.h"
+#include "top/top_pseudonyms.h"
 
 #define DEPTH_MOST 16
 #define GROUPS_MOST 20000
@@ -15,16 +16,18 @@
 
 struct top_groups {
 	char *root;
+	struct top_pseudonyms *pseudonyms;
 	GHashTable *paths; /* int64_t -> char *: path, or a container's title */
 	GHashTable *late;  /* the same, of those that may have come since; looked for again */
 	bool read;	   /* since top_groups_refresh() */
 };
 
-struct top_groups *top_groups_new(const char *root)
+struct top_groups *top_groups_new(const char *root, struct top_pseudonyms *pseudonyms)
 {
 	struct top_groups *groups = g_new0(struct top_groups, 1);
 
 	groups->root = root ? g_strdup(root) : cgroup_find("/");
+	groups->pseudonyms = pseudonyms;
 	groups->paths = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
 	groups->late = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
 	return groups;
@@ -79,12 +82,14 @@ static void read_below(struct top_groups *groups, const char *path, int depth)
 	g_autofree char *title = NULL;
 	g_autoptr(GDir) dir = NULL;
 	const char *name;
+	g_autofree char *said = NULL;
 	struct stat status;
 
 	if (stat(directory, &status) || !S_ISDIR(status.st_mode))
 		return;
 	title = call(path);
-	add(groups->paths, status.st_ino, title);
+	said = *path ? top_pseudonym(groups->pseudonyms, "group", title) : g_strdup(title);
+	add(groups->paths, status.st_ino, said);
 	/* Most groups have none below them, and each some forty files. */
 	if (status.st_nlink == LINKS_OF_LEAF)
 		return;

@@ -6,9 +6,13 @@
 #include <stdint.h>
 
 struct top_groups;
+struct top_pseudonyms;
 
-/* root: where the hierarchy is mounted; NULL: it is looked for. */
-struct top_groups *top_groups_new(const char *root);
+/*
+ * root: where the hierarchy is mounted; NULL: it is looked for. pseudonyms: NULL, or whoever made them
+ * frees them.
+ */
+struct top_groups *top_groups_new(const char *root, struct top_pseudonyms *pseudonyms);
 void top_groups_free(struct top_groups *groups);
 
 /*

@@ -7,6 +7,7 @@
 #include "base/message.h"
 #include "base/text.h"
 #include "top/top_place.h"
+#include "top/top_pseudonyms.h"
 
 #define SITES_OF_PROCESS "20"
 
@@ -98,18 +99,21 @@ struct top_live {
 	double limit;
 	bool keep;
 	uint64_t start_ns;
+	struct top_pseudonyms *pseudonyms;
 	struct top_places *places;
 	GPtrArray *forget; /* statements: rows of slices that were told */
 };
 
-struct top_live *top_live_new(const char *target, double limit, bool keep)
+struct top_live *top_live_new(const char *target, double limit, bool keep,
+			      struct top_pseudonyms *pseudonyms)
 {
 	struct top_live *live = g_new0(struct top_live, 1);
 
 	live->target = text_printable(target);
 	live->limit = limit;
 	live->keep = keep;
-	live->places = top_places_new();
+	live->pseudonyms = pseudonyms;
+	live->places = top_places_new(pseudonyms);
 	return live;
 }
 
@@ -187,7 +191,21 @@ static char *read_name(int64_t pid)
 	return g_file_get_contents(path, &text, NULL, NULL) ? g_strchomp(text) : NULL;
 }
 
-static void add_processes(struct top_snapshot *snapshot, sqlite3 *database)
+static struct top_row *add_process(struct top_live *live, struct top_snapshot *snapshot,
+				   int64_t pid, const char *name, const char *command)
+{
+	g_autofree char *said = NULL, *words = NULL;
+
+	if (live->pseudonyms) {
+		said = top_pseudonym(live->pseudonyms, "program", name ? name : "");
+		words = g_strconcat(said, " ...", NULL);
+		name = said;
+		command = words;
+	}
+	return top_row_add(&snapshot->processes, pid, name, command, NULL);
+}
+
+static void add_processes(struct top_live *live, struct top_snapshot *snapshot, sqlite3 *database)
 {
 	sqlite3_stmt *found = prepare(database, PROCESSES);
 	struct top_row *row = NULL;
@@ -199,8 +217,8 @@ static void add_processes(struct top_snapshot *snapshot, sqlite3 *database)
 			const char *name = (const char *)sqlite3_column_text(found, 1);
 			g_autofree char *now = name ? NULL : read_name(pid);
 
-			row = top_row_add(&snapshot->processes, pid, name ? name : now,
-					  (const char *)sqlite3_column_text(found, 2), NULL);
+			row = add_process(live, snapshot, pid, name ? name : now,
+					  (const char *)sqlite3_column_text(found, 2));
 			row->values[VALUE_OBSERVED] = sqlite3_column_double(found, 3);
 		}
 		if (sqlite3_column_type(found, 4) != SQLITE_NULL)
@@ -216,8 +234,10 @@ static char *owner(struct top_live *live, const struct interval *interval, const
 {
 	const char *place = stack ? top_place(live->places, interval->recording, stack) : NULL;
 
+	if (!place && *area)
+		return top_pseudonym_area(live->pseudonyms, area);
 	if (!place)
-		return g_strdup(*area ? area : *call ? call : "?");
+		return g_strdup(*call ? call : "?");
 	if (*call)
 		return g_strdup_printf("%s: %s", call, place);
 	return g_strdup(place);
@@ -286,7 +306,7 @@ struct top_snapshot *top_live_snapshot(struct top_live *live, const struct inter
 	snapshot->limit = live->limit;
 	snapshot->recorded = live->keep;
 	add_measures(snapshot, interval);
-	add_processes(snapshot, interval->database);
+	add_processes(live, snapshot, interval->database);
 	add_sites(live, snapshot, interval);
 	if (!live->keep)
 		forget_slices(live, interval->recording);

@@ -10,9 +10,14 @@
 #include "top/top_snapshot.h"
 
 struct top_live;
+struct top_pseudonyms;
 
-/* target: in words. limit: of the overhead. keep: the recording is the user's, not only ours. */
-struct top_live *top_live_new(const char *target, double limit, bool keep);
+/*
+ * target: in words. limit: of the overhead. keep: the recording is the user's, not only ours.
+ * pseudonyms: NULL, or whoever made them frees them later.
+ */
+struct top_live *top_live_new(const char *target, double limit, bool keep,
+			      struct top_pseudonyms *pseudonyms);
 void top_live_free(struct top_live *live);
 
 struct top_snapshot *top_live_snapshot(struct top_live *live, const struct interval *interval);

@@ -15,6 +15,7 @@
 #include "top/top_counters.h"
 #include "top/top_groups.h"
 #include "top/top_machine_probes.h"
+#include "top/top_pseudonyms.h"
 
 #define STEP_NS 25000000ULL
 #define FIRST_NS 500000000ULL /* something is on the screen soon */
@@ -129,14 +130,28 @@ static char *read_command(uint32_t pid)
 	return text;
 }
 
+/* What they are called; freed by the caller. */
+static void name_process(const struct top_machine *machine, uint32_t pid,
+			 const char comm[MACHINE_COMM], char **name, char **command)
+{
+	struct top_pseudonyms *pseudonyms = machine->config->pseudonyms;
+	char now[MACHINE_COMM];
+
+	memcpy(now, comm, sizeof(now));
+	read_name(pid, now);
+	*name = top_pseudonym(pseudonyms, "program", now);
+	*command = pseudonyms ? g_strconcat(*name, " ...", NULL) : read_command(pid);
+	if (!*command)
+		*command = g_strdup(*name);
+}
+
 static void add_process(struct top_machine *machine, struct top_snapshot *snapshot, uint32_t pid,
 			const struct machine_process *now, const struct machine_cost *cost)
 {
 	static const struct machine_process none;
 	const struct machine_process *before = g_hash_table_lookup(machine->processes, &pid);
-	g_autofree char *command = NULL;
+	g_autofree char *name = NULL, *command = NULL;
 	double values[PROCESS_VALUES], timed, waited;
-	char name[MACHINE_COMM];
 	struct top_row *row;
 
 	if (!before || before->born_ns != now->born_ns)
@@ -157,10 +172,8 @@ static void add_process(struct top_machine *machine, struct top_snapshot *snapsh
 			      values[VALUE_FILE] + values[VALUE_BACK] + values[VALUE_PUSHED];
 	if (values[VALUE_PAGES] <= 0 && values[VALUE_RECLAIM] <= 0)
 		return;
-	memcpy(name, now->comm, sizeof(name));
-	read_name(pid, name);
-	command = read_command(pid);
-	row = top_row_add(&snapshot->processes, pid, name, command ? command : name,
+	name_process(machine, pid, now->comm, &name, &command);
+	row = top_row_add(&snapshot->processes, pid, name, command,
 			  top_group(machine->groups, now->group));
 	memcpy(row->values, values, sizeof(values));
 }
@@ -458,7 +471,7 @@ int top_machine_run(const struct machine_config *config, struct top_show *show)
 	machine.probes = machine_probes_open(config->limit, &unsupported);
 	if (!machine.probes)
 		return unsupported ? STATUS_UNSUPPORTED : STATUS_FAILED;
-	machine.groups = top_groups_new(NULL);
+	machine.groups = top_groups_new(NULL, config->pseudonyms);
 	machine.counters = top_counters_new();
 	machine.processes = g_hash_table_new_full(g_int_hash, g_int_equal, g_free, g_free);
 	machine.group_rows = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);

@@ -11,7 +11,8 @@
 struct machine_config {
 	double limit; /* part of the machine; 0: none */
 	uint64_t interval_ns;
-	uint64_t duration_ns; /* 0: until a signal comes */
+	uint64_t duration_ns;		   /* 0: until a signal comes */
+	struct top_pseudonyms *pseudonyms; /* NULL: names */
 };
 
 /* Until the end is asked for. Exit status, after a message. The signals are blocked (top_show.h). */

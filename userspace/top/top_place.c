@@ -5,11 +5,14 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "top/top_pseudonyms.h"
+
 #define CALLERS 3
 #define FRAMES "48"
 #define KEPT_MOST 20000
 
 struct top_places {
+	struct top_pseudonyms *pseudonyms;
 	GHashTable *names; /* int64_t -> char * */
 };
 
@@ -20,10 +23,11 @@ struct frame {
 	bool library;
 };
 
-struct top_places *top_places_new(void)
+struct top_places *top_places_new(struct top_pseudonyms *pseudonyms)
 {
 	struct top_places *places = g_new0(struct top_places, 1);
 
+	places->pseudonyms = pseudonyms;
 	places->names = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
 	return places;
 }
@@ -66,7 +70,24 @@ static const char *text(sqlite3_stmt *row, int column)
 	return value ? value : "";
 }
 
-static GArray *frames_of(sqlite3 *recording, int64_t stack)
+/* Where no line is known the module; of code in no file its address. */
+static char *place_of(struct top_pseudonyms *pseudonyms, sqlite3_stmt *row, bool has_line)
+{
+	const char *path = has_line ? text(row, 2) : text(row, 1);
+	g_autofree char *base = g_path_get_basename(path);
+	g_autofree char *said = NULL;
+
+	if (!*path && pseudonyms)
+		return g_strdup("code in no file");
+	if (!*path)
+		return g_strdup_printf("0x%llx", sqlite3_column_int64(row, 4));
+	said = top_pseudonym_file(pseudonyms, base);
+	if (has_line)
+		return g_strdup_printf("%s:%d", said, sqlite3_column_int(row, 3));
+	return g_steal_pointer(&said);
+}
+
+static GArray *frames_of(struct top_pseudonyms *pseudonyms, sqlite3 *recording, int64_t stack)
 {
 	GArray *frames = g_array_new(FALSE, TRUE, sizeof(struct frame));
 	sqlite3_stmt *row = NULL;
@@ -80,19 +101,14 @@ static GArray *frames_of(sqlite3 *recording, int64_t stack)
 	sqlite3_bind_int64(row, 1, stack);
 	while (row && sqlite3_step(row) == SQLITE_ROW) {
 		g_autofree char *module = g_path_get_basename(text(row, 1));
-		g_autofree char *file = g_path_get_basename(text(row, 2));
-		struct frame frame = {
-			.function = g_strdup(text(row, 0)),
-			.has_line = *text(row, 2) && sqlite3_column_int(row, 3) > 0,
+		const bool has_line = *text(row, 2) && sqlite3_column_int(row, 3) > 0;
+		const struct frame frame = {
+			.function = top_pseudonym_function(pseudonyms, text(row, 0)),
+			.place = place_of(pseudonyms, row, has_line),
+			.has_line = has_line,
 			.library = is_library(module),
 		};
 
-		if (frame.has_line)
-			frame.place = g_strdup_printf("%s:%d", file, sqlite3_column_int(row, 3));
-		else
-			frame.place = *text(row, 1) ? g_steal_pointer(&module) :
-						      g_strdup_printf("0x%llx",
-								      sqlite3_column_int64(row, 4));
 		g_array_append_val(frames, frame);
 	}
 	sqlite3_finalize(row);
@@ -148,7 +164,7 @@ const char *top_place(struct top_places *places, sqlite3 *recording, int64_t sta
 
 	if (name)
 		return name;
-	frames = frames_of(recording, stack);
+	frames = frames_of(places->pseudonyms, recording, stack);
 	if (frames->len) {
 		if (g_hash_table_size(places->names) >= KEPT_MOST)
 			g_hash_table_remove_all(places->names);

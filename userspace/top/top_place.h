@@ -7,8 +7,10 @@
 #include <stdint.h>
 
 struct top_places;
+struct top_pseudonyms;
 
-struct top_places *top_places_new(void);
+/* pseudonyms: of files, and whoever made them frees them; NULL: none. */
+struct top_places *top_places_new(struct top_pseudonyms *pseudonyms);
 void top_places_free(struct top_places *places);
 
 /*

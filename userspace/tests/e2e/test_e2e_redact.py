@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,8 @@ class Secret:
         self.name = f"mthidden{os.getpid()}"
         (directory / "inthisdirectory").mkdir()
         self.path = shutil.copy(workload("calloc_loop"), directory / "inthisdirectory" / self.name)
-        self.words = {word.encode() for word in ("inthisdirectory", self.name[:15], str(BLOCK))}
+        self.names = {b"inthisdirectory", self.name[:15].encode(), b"calloc_loop"}
+        self.words = {b"inthisdirectory", self.name[:15].encode(), str(BLOCK).encode()}
 
     def told(self, content: bytes) -> set[bytes]:
         return {word for word in self.words if word in content}
@@ -151,6 +153,58 @@ def test_full(tmp_path: Path, public_dir: Path) -> None:
     assert out.stat().st_size < 2 * MIB
     assert query(out, "SELECT value FROM meta WHERE key = 'end_reason'") == [("size limit",)]
     assert secret.told(out.read_bytes()) == set()
+
+
+def test_top(tmp_path: Path, public_dir: Path) -> None:
+    """What it prints and what it writes, of a target; the file is empty until the end."""
+    secret, out, lines = Secret(public_dir), tmp_path / "out.memtoll", tmp_path / "lines"
+    with secret.run("0", "--seconds", "600", "--rest", "20000") as program:
+        words = ["--json", "-I", "500ms", "-o", str(out), "-n", secret.name]
+        with lines.open("wb") as printed:
+            top = spawn([MEMTOLL, "top", "--redact", *words], stdout=printed)
+        wait_until(lambda: "zero.libc" in lines.read_text().rpartition('"sites"')[2], "its site")
+        assert out.stat().st_size == 0
+        top.send_signal(signal.SIGTERM)
+        assert top.wait(timeout=120) == 0
+        end(top)
+        told = [json.loads(line) for line in lines.read_text().splitlines()]
+        assert not secret.names & secret.told(lines.read_bytes())
+        assert {line["target"] for line in told} == {"program"}
+        rows = [(row["name"], row["command"]) for line in told for row in line["processes"]]
+        assert set(rows) == {("program-1", "program-1 ...")}
+        places = {site["allocated_at"] for line in told for site in line["sites"] if site["toll"] == "zero.libc"}
+        assert any(re.match(r"calloc: file-\d+\.c:\d+ \(clear_block\)", place) for place in places), places
+        result = memtoll("top", "--redact", "--batch", "--count", "2", "-p", str(program.pid))
+        assert "(clear_block)" in result.stdout
+        assert not secret.names & secret.told(result.stdout.encode())
+    assert {path.name for path in tmp_path.iterdir()} == {out.name, lines.name}
+    assert secret.told(out.read_bytes()) == set()
+    assert query(out, "SELECT value FROM meta WHERE key IN ('redacted', 'complete')") == [("1",), ("1",)]
+
+
+def test_top_whole_machine(tmp_path: Path, public_dir: Path) -> None:
+    """Neither programs nor cgroups have their names; the test knows its process by the pid."""
+    lines, name = tmp_path / "lines", f"mthidden{os.getpid()}"
+    path = shutil.copy(workload("touch"), public_dir / name)
+    with lines.open("wb") as out:
+        top = spawn([MEMTOLL, "top", "--redact", "--json", "-I", "500ms"], stdout=out)
+    wait_until(lambda: lines.read_bytes().count(b"\n"), "the first line")
+    groups = {line.split(":")[2] for line in Path("/proc/self/cgroup").read_text().splitlines()}
+    toucher = subprocess.run([path, "7919", "small", "w"], check=True, capture_output=True, text=True, timeout=60)
+    pid = json.loads(toucher.stdout.splitlines()[-1])["pid"]
+    wait_until(lambda: f'"pid":{pid},' in lines.read_text(), "its pages")
+    top.send_signal(signal.SIGINT)
+    assert top.wait(timeout=60) == 0
+    end(top)
+    told = [json.loads(line) for line in lines.read_text().splitlines()]
+    rows = [row for line in told for row in line["processes"]]
+    (mine,) = {(row["name"], row["command"]) for row in rows if row["pid"] == pid}
+    assert re.fullmatch(r"program-\d+", mine[0]) and mine[1] == f"{mine[0]} ..."
+    assert name[:15] not in lines.read_text()
+    pushes = [row[which] for line in told for row in line["pushes"] for which in ("pusher", "victim")]
+    shown = {*pushes, *(row["cgroup"] for row in rows)}
+    assert all(re.fullmatch(r"(group-\d+|/|\(.*\))( \(kswapd\))?", text) for text in shown), shown
+    assert not shown & (groups - {"/"})
 
 
 def test_watch(tmp_path: Path, public_dir: Path) -> None:

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "top/top_groups.h"
+#include "top/top_pseudonyms.h"
 
 #define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
@@ -31,7 +32,7 @@ static void test_names(void **state)
 	g_autofree char *gone = g_strconcat(root, "/a/late", NULL);
 	g_autofree char *expected = NULL;
 	g_autofree char *command = g_strdup_printf("rm -r %s", root);
-	struct top_groups *groups = top_groups_new(root);
+	struct top_groups *groups = top_groups_new(root, NULL);
 	uint64_t inner = make(root, "/a/b.service"), outer = make(root, "/a"), top = make(root, "");
 	uint64_t container = make(root, "/docker/" ID), late, later;
 
@@ -60,10 +61,57 @@ static void test_names(void **state)
 	assert_int_equal(system(command), 0);
 }
 
+static void assert_said(char *said, const char *expected)
+{
+	assert_string_equal(said, expected);
+	g_free(said);
+}
+
+static void test_pseudonyms(void **state)
+{
+	g_autofree char *root = g_dir_make_tmp("memtoll-groups-XXXXXX", NULL);
+	g_autofree char *command = g_strdup_printf("rm -r %s", root);
+	struct top_pseudonyms *said = top_pseudonyms_new();
+	struct top_groups *groups = top_groups_new(root, said);
+	uint64_t inner = make(root, "/a/b.service"), top = make(root, ""), container;
+	g_autofree char *first = NULL;
+
+	(void)state;
+	container = make(root, "/docker/" ID);
+	first = g_strdup(top_group(groups, inner));
+	assert_true(g_str_has_prefix(first, "group-"));
+	assert_true(g_str_has_prefix(top_group(groups, container), "group-"));
+	assert_string_not_equal(top_group(groups, container), first);
+	assert_string_equal(top_group(groups, top), "/");
+	assert_string_equal(top_group(groups, 0), "(no group)");
+	/* Read again it is the same. */
+	top_groups_refresh(groups);
+	make(root, "/c");
+	top_group(groups, make(root, "/c/d"));
+	assert_string_equal(top_group(groups, inner), first);
+	assert_said(top_pseudonym(said, "program", "mariadbd"), "program-1");
+	assert_said(top_pseudonym(said, "program", "redis"), "program-2");
+	assert_said(top_pseudonym(said, "program", "mariadbd"), "program-1");
+	assert_said(top_pseudonym_file(said, "main.c"), "file-1.c");
+	assert_said(top_pseudonym_file(said, "libx.so.6"), "file-2");
+	assert_said(top_pseudonym_area(said, "heap"), "heap");
+	assert_said(top_pseudonym_area(said, "stack redis"), "stack program-2");
+	assert_said(top_pseudonym_area(said, "library main.c"), "library file-1");
+	assert_said(top_pseudonym_function(said, "serve<int>"), "serve<int>");
+	assert_said(top_pseudonym_function(said, "LazyCompile:~f /srv/a.js:1"), "function-1");
+	/* Without them names stay. */
+	assert_said(top_pseudonym(NULL, "program", "redis"), "redis");
+	assert_said(top_pseudonym_area(NULL, "stack redis"), "stack redis");
+	top_groups_free(groups);
+	top_pseudonyms_free(said);
+	assert_int_equal(system(command), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_pseudonyms),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
