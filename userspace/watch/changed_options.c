@@ -79,12 +79,11 @@ static void name_restart(GString *names, const struct watch_config *now,
 struct changed_options changed_options_take(struct watch_config *now, struct watch_config *fresh)
 {
 	struct changed_options changed = { g_string_new(""), g_string_new("") };
-	const enum target_set_change targets = target_set_become(now->targets, fresh->targets);
+	const bool targets = target_set_become(now->targets, fresh->targets);
 	const uint64_t duration_ns = now->session.duration_ns;
 	GPtrArray *triggers = now->triggers;
 
-	name(changed.taken, "-n, -c", targets == TARGETS_CHANGED);
-	name(changed.restart, "-n, -c", targets == TARGETS_TOO_MANY);
+	name(changed.taken, "-n, -c", targets);
 	name(changed.taken, "--rotate", now->rotate_ns != fresh->rotate_ns);
 	name(changed.taken, "--keep", now->keep_bytes != fresh->keep_bytes);
 	name(changed.taken, "-I", now->interval_ns != fresh->interval_ns);

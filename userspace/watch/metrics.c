@@ -13,24 +13,52 @@ static void clear_target(gpointer data)
 	g_free(((struct metrics_target *)data)->label);
 }
 
-void metrics_add_targets(struct metrics *metrics, const struct target_set *targets)
+static struct metrics_target *find_target(const GArray *targets, uint32_t number)
 {
 	guint i;
 
-	for (i = metrics->targets->len; i < target_set_count(targets); i++) {
-		struct metrics_target target = { .label = g_strdup(target_set_label(targets, i)) };
+	for (i = 0; i < targets->len; i++)
+		if (g_array_index(targets, struct metrics_target, i).number == number)
+			return &g_array_index(targets, struct metrics_target, i);
+	return NULL;
+}
 
+static GArray *new_targets(void)
+{
+	GArray *targets = g_array_new(FALSE, TRUE, sizeof(struct metrics_target));
+
+	g_array_set_clear_func(targets, clear_target);
+	return targets;
+}
+
+void metrics_set_targets(struct metrics *metrics, const struct target_set *targets)
+{
+	GArray *before = metrics->targets;
+	guint i;
+
+	metrics->targets = new_targets();
+	for (i = 0; i < target_set_count(targets); i++) {
+		const uint32_t number = target_set_number(targets, i);
+		struct metrics_target *known = find_target(before, number);
+		struct metrics_target target = { .number = number };
+
+		if (known) {
+			target = *known;
+			known->label = NULL; /* it is the new row's */
+		} else {
+			target.label = g_strdup(target_set_label(targets, i));
+		}
 		g_array_append_val(metrics->targets, target);
 	}
+	g_array_free(before, TRUE);
 }
 
 struct metrics *metrics_new(const struct target_set *targets, unsigned int places)
 {
 	struct metrics *metrics = g_new0(struct metrics, 1);
 
-	metrics->targets = g_array_new(FALSE, TRUE, sizeof(struct metrics_target));
-	g_array_set_clear_func(metrics->targets, clear_target);
-	metrics_add_targets(metrics, targets);
+	metrics->targets = new_targets();
+	metrics_set_targets(metrics, targets);
 	metrics->place_count_most = places;
 	metrics->places = g_array_new(FALSE, TRUE, sizeof(struct metrics_place));
 	metrics->new_places = g_array_new(FALSE, TRUE, sizeof(struct metrics_place));
@@ -84,12 +112,12 @@ static void add_toll(struct metrics_target *target, const struct worker_toll *to
 static void add_target(struct metrics *metrics, const struct worker_message *message)
 {
 	const bool is_correction = message->event == WORKER_CORRECTION;
-	struct metrics_target *target;
+	struct metrics_target *target = find_target(metrics->targets, message->target.number);
 	guint i;
 
-	if (message->target.index >= metrics->targets->len)
+	/* A recording that ends may know one that is gone. */
+	if (!target)
 		return;
-	target = &g_array_index(metrics->targets, struct metrics_target, message->target.index);
 	add_to(&target->observed_ns, &target->observed_debt, message->target.observed_ns);
 	add_to(&target->overhead_ns, &target->overhead_debt, message->target.overhead_ns);
 	for (i = 0; i < WORKER_TOLLS && message->target.tolls[i].name[0]; i++)
@@ -225,8 +253,7 @@ void metrics_add(struct metrics *metrics, const struct worker_message *message)
 {
 	switch (message->event) {
 	case WORKER_TARGET:
-		/* The first of what an interval is told of. */
-		if (!message->target.index) {
+		if (message->target.first) {
 			guint i;
 
 			for (i = 0; i < metrics->loss_count; i++)

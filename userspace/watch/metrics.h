@@ -24,6 +24,7 @@ struct metrics_toll {
 };
 
 struct metrics_target {
+	uint32_t number; /* target_set_number() */
 	char *label;
 	uint32_t processes; /* now, as the next two */
 	int64_t rss_bytes;
@@ -77,8 +78,8 @@ struct target_set;
 struct metrics *metrics_new(const struct target_set *targets, unsigned int places);
 void metrics_free(struct metrics *metrics);
 
-/* Of the same set, which has more now. */
-void metrics_add_targets(struct metrics *metrics, const struct target_set *targets);
+/* Those of the set from here on; who was there before goes on counting. */
+void metrics_set_targets(struct metrics *metrics, const struct target_set *targets);
 
 /* Of a worker, as it comes. */
 void metrics_add(struct metrics *metrics, const struct worker_message *message);

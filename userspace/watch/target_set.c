@@ -29,7 +29,8 @@
 
 struct watched {
 	bool is_cgroup;
-	bool given_up; /* nobody is looked for any more; its number stays */
+	bool given_up; /* nobody is looked for any more; what it has counted stays */
+	uint32_t number;
 	char *label;
 	char *directory;  /* NULL: not there now */
 	uint64_t look_ns; /* when it is to be looked for */
@@ -37,6 +38,7 @@ struct watched {
 
 struct target_set {
 	GPtrArray *watched;
+	uint32_t next_number;
 	GHashTable *found;     /* pid -> index + 1 */
 	GHashTable *strangers; /* pid -> looks */
 	uint64_t looked_ns;
@@ -88,6 +90,7 @@ static bool add(struct target_set *set, const char *label, bool is_cgroup)
 	watched = g_new0(struct watched, 1);
 	watched->label = g_strdup(label);
 	watched->is_cgroup = is_cgroup;
+	watched->number = set->next_number++;
 	g_ptr_array_add(set->watched, watched);
 	return true;
 }
@@ -110,6 +113,11 @@ guint target_set_count(const struct target_set *set)
 const char *target_set_label(const struct target_set *set, guint index)
 {
 	return ((struct watched *)g_ptr_array_index(set->watched, index))->label;
+}
+
+uint32_t target_set_number(const struct target_set *set, guint index)
+{
+	return ((struct watched *)g_ptr_array_index(set->watched, index))->number;
 }
 
 static struct watched *watched_of(const struct target_set *set, guint index)
@@ -144,25 +152,36 @@ static bool is_same(const struct target_set *set, const struct target_set *wante
 	return live == wanted->watched->len;
 }
 
-enum target_set_change target_set_become(struct target_set *set, const struct target_set *wanted)
+/* Of those that are given up the first. */
+static void make_room(struct target_set *set, guint more)
 {
-	guint i, count = set->watched->len;
+	guint i = 0;
+
+	while (i < set->watched->len && set->watched->len + more > TARGETS_MAX)
+		if (watched_of(set, i)->given_up)
+			g_ptr_array_remove_index(set->watched, i);
+		else
+			i++;
+}
+
+bool target_set_become(struct target_set *set, const struct target_set *wanted)
+{
+	guint i, more = 0;
 
 	if (is_same(set, wanted))
-		return TARGETS_SAME;
-	for (i = 0; i < wanted->watched->len; i++)
-		count += !find_label(set, target_set_label(wanted, i));
-	if (count > TARGETS_MAX)
-		return TARGETS_TOO_MANY;
+		return false;
 	for (i = 0; i < set->watched->len; i++)
 		watched_of(set, i)->given_up = !find_label(wanted, target_set_label(set, i));
+	for (i = 0; i < wanted->watched->len; i++)
+		more += !find_label(set, target_set_label(wanted, i));
+	make_room(set, more);
 	for (i = 0; i < wanted->watched->len; i++) {
 		const struct watched *other = watched_of(wanted, i);
 
 		add(set, other->label, other->is_cgroup);
 		find_label(set, other->label)->is_cgroup = other->is_cgroup;
 	}
-	return TARGETS_CHANGED;
+	return true;
 }
 
 guint target_set_first(const struct target_set *set)

@@ -20,15 +20,16 @@ bool target_set_add_name(struct target_set *set, const char *name);
 bool target_set_add_cgroup(struct target_set *set, const char *cgroup);
 
 guint target_set_count(const struct target_set *set);
+/* Its own, whatever its place: of one that is taken out no other has it later. */
+uint32_t target_set_number(const struct target_set *set, guint index);
 /* What it is called: the name, or the cgroup as it was given. */
 const char *target_set_label(const struct target_set *set, guint index);
 
 /*
- * Look for those of the other set from here on: who was told by a number before keeps it. TOO_MANY:
- * all that there ever were are more than TARGETS_MAX, and nothing has changed.
+ * Look for those of the other set from here on: who was told by a number before keeps it. Who is not
+ * looked for any more stays, as long as there is room beside the others. False: they are the same.
  */
-enum target_set_change { TARGETS_SAME, TARGETS_CHANGED, TARGETS_TOO_MANY };
-enum target_set_change target_set_become(struct target_set *set, const struct target_set *wanted);
+bool target_set_become(struct target_set *set, const struct target_set *wanted);
 
 /* Of those that are looked for. */
 guint target_set_first(const struct target_set *set);

@@ -297,7 +297,7 @@ static void change_options(struct watch *watch)
 		watch_log(LOG_NOTICE, "options: none changed; after a restart: %s",
 			  changed.restart->str);
 	if (changed.taken->len) {
-		metrics_add_targets(watch->metrics, config->targets);
+		metrics_set_targets(watch->metrics, config->targets);
 		options = rotation_options(config);
 		rotation_change(watch->rotation, &options);
 	}

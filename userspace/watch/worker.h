@@ -46,7 +46,8 @@ struct worker_message {
 			uint64_t at_ns;	   /* all do */
 		} begun;
 		struct {
-			uint32_t index;
+			uint32_t number; /* target_set_number() */
+			bool first;	 /* of its interval */
 			uint32_t processes;
 			int64_t rss_bytes;
 			int64_t swap_bytes;

@@ -179,7 +179,8 @@ static struct worker_message *gather(const struct child *child, const struct int
 
 	for (i = 0; i < count; i++) {
 		messages[i].event = WORKER_TARGET;
-		messages[i].target.index = i;
+		messages[i].target.number = target_set_number(child->config->targets, i);
+		messages[i].target.first = !i;
 		for (k = 0; k < WORKER_TOLLS; k++) {
 			struct worker_toll *toll = &messages[i].target.tolls[k];
 

@@ -36,11 +36,12 @@ static void finish(struct metrics *metrics)
 	target_set_free(targets);
 }
 
-static void interval(struct metrics *metrics, uint32_t index, double zero_s, double swap_s)
+static void interval(struct metrics *metrics, uint32_t number, double zero_s, double swap_s)
 {
 	struct worker_message message = {
 		.event = WORKER_TARGET,
-		.target = { .index = index,
+		.target = { .number = number,
+			    .first = !number,
 			    .processes = 1,
 			    .rss_bytes = 4096,
 			    .swap_bytes = 8192,
@@ -206,13 +207,45 @@ static void test_values(void **state)
 }
 
 /* A damaged message writes nowhere else. */
-static void test_index_beyond_all(void **state)
+static void test_unknown_number(void **state)
 {
 	struct metrics *metrics = make(0);
 
 	(void)state;
 	interval(metrics, 7, 1, 1);
 	assert_int_equal(count_of(metrics, "memtoll_toll_seconds_total{"), 0);
+	finish(metrics);
+}
+
+/* Who stays goes on counting; who is gone is told no more, though a recording still knows it. */
+static void test_other_targets(void **state)
+{
+	struct target_set *others = target_set_new();
+	struct metrics *metrics = make(0);
+	guint i;
+
+	(void)state;
+	interval(metrics, 0, 1, 0);
+	interval(metrics, 1, 2, 0);
+	for (i = 0; i < TARGETS_MAX - 1; i++) {
+		g_autofree char *name = g_strdup_printf("other%u", i);
+
+		assert_true(target_set_add_name(others, name));
+	}
+	assert_true(target_set_add_name(others, "redis-server"));
+	assert_true(target_set_become(targets, others));
+	metrics_set_targets(metrics, targets);
+	assert_int_equal(metrics->targets->len, TARGETS_MAX);
+	assert_int_equal(count_of(metrics, "a \\\"quoted"), 0);
+	interval(metrics, 1, 4, 0);
+	interval(metrics, 0, 8, 0);
+	interval(metrics, 2, 16, 0);
+	assert_has(metrics, "\nmemtoll_toll_seconds_total{target=\"redis-server\","
+			    "toll=\"zero.kernel\"} 9\n");
+	assert_has(metrics, "\nmemtoll_toll_seconds_total{target=\"other0\","
+			    "toll=\"zero.kernel\"} 16\n");
+	assert_int_equal(count_of(metrics, "memtoll_toll_seconds_total{"), 4);
+	target_set_free(others);
 	finish(metrics);
 }
 
@@ -262,7 +295,8 @@ int main(void)
 		cmocka_unit_test(test_places_are_bounded),
 		cmocka_unit_test(test_names_end_no_line),
 		cmocka_unit_test(test_values),
-		cmocka_unit_test(test_index_beyond_all),
+		cmocka_unit_test(test_unknown_number),
+		cmocka_unit_test(test_other_targets),
 		cmocka_unit_test(test_file),
 		cmocka_unit_test(test_json),
 	};

@@ -140,47 +140,89 @@ static struct target_set *set_of(const char *first, const char *second)
 	return set;
 }
 
-/* Numbers that were told stay, whoever comes and goes; together they have a bound. */
+static struct target_set *set_of_many(const char *prefix, guint count)
+{
+	struct target_set *set = target_set_new();
+	guint i;
+
+	for (i = 0; i < count; i++) {
+		g_autofree char *name = g_strdup_printf("%s%u", prefix, i);
+
+		assert_true(target_set_add_name(set, name));
+	}
+	return set;
+}
+
+/* Numbers that were told stay, whoever comes and goes. */
 static void test_other_targets(void **state)
 {
 	struct target_set *set = set_of("a", NULL), *same = set_of("a", NULL);
-	struct target_set *more = set_of("b", "a"), *many = target_set_new();
-	guint i;
+	struct target_set *more = set_of("b", "a");
 
 	(void)state;
-	assert_int_equal(target_set_become(set, same), TARGETS_SAME);
-	assert_int_equal(target_set_become(set, more), TARGETS_CHANGED);
-	assert_int_equal(target_set_become(set, more), TARGETS_SAME);
+	assert_false(target_set_become(set, same));
+	assert_true(target_set_become(set, more));
+	assert_false(target_set_become(set, more));
 	assert_int_equal(target_set_count(set), 2);
 	assert_string_equal(target_set_label(set, 0), "a");
 	assert_string_equal(target_set_label(set, 1), "b");
 	assert_int_equal(target_set_first(set), 0);
-	for (i = 0; i < TARGETS_MAX - 1; i++) {
-		g_autofree char *name = g_strdup_printf("c%u", i);
-
-		assert_true(target_set_add_name(many, name));
-	}
-	assert_int_equal(target_set_become(set, many), TARGETS_TOO_MANY);
-	assert_int_equal(target_set_become(set, more), TARGETS_SAME);
 	target_set_free(more);
 	more = set_of("b", NULL);
-	assert_int_equal(target_set_become(set, more), TARGETS_CHANGED);
+	assert_true(target_set_become(set, more));
 	assert_int_equal(target_set_count(set), 2);
 	assert_int_equal(target_set_first(set), 1);
-	assert_int_equal(target_set_become(set, same), TARGETS_CHANGED);
+	assert_true(target_set_become(set, same));
 	assert_int_equal(target_set_first(set), 0);
-	target_set_free(many);
+	assert_int_equal(target_set_number(set, 0), 0);
+	assert_int_equal(target_set_number(set, 1), 1);
 	target_set_free(more);
 	target_set_free(same);
+	target_set_free(set);
+}
+
+/* Only who is looked for counts: others make room, the first of them first, and no more than needed. */
+static void test_as_many_other_targets(void **state)
+{
+	struct target_set *set = set_of_many("a", TARGETS_MAX - 1);
+	struct target_set *others = set_of_many("b", TARGETS_MAX), *two = set_of("a5", "d");
+	guint i;
+
+	(void)state;
+	assert_false(target_set_add_name(others, "c"));
+	/* One comes, and all but one go: there is room for all. */
+	assert_true(target_set_become(set, two));
+	assert_int_equal(target_set_count(set), TARGETS_MAX);
+	assert_int_equal(target_set_number(set, TARGETS_MAX - 1), TARGETS_MAX - 1);
+	assert_true(target_set_become(set, others));
+	assert_int_equal(target_set_count(set), TARGETS_MAX);
+	for (i = 0; i < TARGETS_MAX; i++) {
+		assert_string_equal(target_set_label(set, i), target_set_label(others, i));
+		assert_int_equal(target_set_number(set, i), TARGETS_MAX + i);
+	}
+	/* Who comes back is a new one. The one that is looked for stays, whoever makes room. */
+	target_set_free(two);
+	two = set_of("b0", "a5");
+	assert_true(target_set_become(set, two));
+	assert_int_equal(target_set_count(set), TARGETS_MAX);
+	assert_int_equal(target_set_number(set, 0), TARGETS_MAX);
+	assert_string_equal(target_set_label(set, 1), "b2");
+	assert_string_equal(target_set_label(set, TARGETS_MAX - 1), "a5");
+	assert_int_equal(target_set_number(set, TARGETS_MAX - 1), 2 * TARGETS_MAX);
+	target_set_free(two);
+	target_set_free(others);
 	target_set_free(set);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_local_addresses), cmocka_unit_test(test_unix_socket),
-		cmocka_unit_test(test_pressure),	cmocka_unit_test(test_notify),
+		cmocka_unit_test(test_local_addresses),
+		cmocka_unit_test(test_unix_socket),
+		cmocka_unit_test(test_pressure),
+		cmocka_unit_test(test_notify),
 		cmocka_unit_test(test_other_targets),
+		cmocka_unit_test(test_as_many_other_targets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
