@@ -259,7 +259,9 @@ static void on_done(struct rotation *rotation, struct run *run,
 			watch_log(LOG_INFO, "%s is whole", worker_name(run->worker));
 		/* Ended by itself: it had become too large. */
 		if (!run->ending) {
-			rotation->due_ns = 0;
+			/* The one that is prepared already is enough. */
+			if (!coming(rotation))
+				rotation->due_ns = 0;
 			rotation->blind_ns = message->done.end_ns;
 		}
 		config->on_message(config->context, message, worker_name(run->worker),
