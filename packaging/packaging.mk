@@ -113,9 +113,13 @@ DIST_LIBS = -Wl,--as-needed -Wl,--start-group $(foreach name,$(STATIC_NAMES),$(i
 dist-built: $(P)/memtoll $(MAN_PAGES) $(COMPLETIONS) $(UNITS) $(DOCS)
 	+$(Q)packaging/dist $(P) $(O)/dist $(filter-out $(KEPT_DYNAMIC),$(sort $(STATIC_NAMES)))
 
-# Beside the binary; where that has file capabilities the loader takes no such path, but only a plain one.
-$(P)/memtoll: $(O)/userspace/cli/main.o $(O)/version.o $(LIBRARY)
-	$(call say,LD,$@)
+$(P)/arc4random.o: packaging/arc4random.c Makefile
+	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) -c $< -o $@
+
+# Beside the binary; where that has file capabilities the loader takes no such path, but only a plain one.
+$(P)/memtoll: $(O)/userspace/cli/main.o $(O)/version.o $(P)/arc4random.o $(LIBRARY)
+	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(EXPORTED) $^ $(DIST_LIBS) -static-libgcc \
 		'-Wl,-rpath,$$ORIGIN/../lib/memtoll:/usr/local/lib/memtoll' -o $@
