@@ -55,7 +55,7 @@ BPF_SOURCES := $(filter-out bpf/checks/% bpf/machine/%,$(wildcard bpf/*/*.bpf.c)
 BPF_OBJECTS := $(patsubst bpf/%.c,$(O)/bpf/%.o,$(BPF_FIRST:%=bpf/%.bpf.c) \
 	       $(filter-out $(BPF_FIRST:%=bpf/%.bpf.c),$(BPF_SOURCES)))
 SKELETONS := $(O)/memtoll.skel.h $(O)/check_pagetable.skel.h $(O)/check_arguments.skel.h \
-	     $(O)/machine.skel.h
+	     $(O)/machine.skel.h $(O)/memory_figures.skel.h
 # At advice_source a view is created whose text is in the tables of advice.sql.
 SQL := $(addprefix userspace/views/,$(shell sed '/^advice_source$$/,$$d' userspace/views/order))
 VERDICT_SQL := $(addprefix userspace/views/,$(shell sed '1,/^advice_source$$/d' userspace/views/order))
@@ -219,6 +219,10 @@ $(O)/bpf/check_arguments.linked.o: $(O)/bpf/checks/check_arguments.bpf.o \
 	$(Q)$(BPFTOOL) gen object $@ $^
 
 $(O)/bpf/machine.linked.o: $(O)/bpf/machine/machine.bpf.o
+	$(call say,LINK,$@)
+	$(Q)$(BPFTOOL) gen object $@ $^
+
+$(O)/bpf/memory_figures.linked.o: $(O)/bpf/machine/memory_figures.bpf.o
 	$(call say,LINK,$@)
 	$(Q)$(BPFTOOL) gen object $@ $^
 

@@ -16,6 +16,7 @@
 #include "host/priority.h"
 #include "memtoll.skel.h"
 #include "probes/attach.h"
+#include "probes/memory_kfuncs.h"
 #include "probes/programs.h"
 #include "session/session.h"
 
@@ -210,6 +211,18 @@ static void find_memory_cgroups(struct feature *feature)
 	memory_cgroup_free(&group);
 }
 
+static void find_memory_kfuncs(struct feature *feature)
+{
+	struct memory_kfuncs *kfuncs = memory_kfuncs_open();
+
+	tell(feature, kfuncs, "watch has its cgroups' figures by functions of the kernel's",
+	     has_memory_kfuncs() ?
+		     "refused: watch reads memory.stat of its cgroups" :
+		     "no bpf_mem_cgroup_memory_events: watch reads memory.stat of its "
+		     "cgroups");
+	memory_kfuncs_close(kfuncs);
+}
+
 static void find_kernel_symbols(struct feature *feature)
 {
 	struct kernel_function fault = { .name = "handle_mm_fault" };
@@ -256,6 +269,7 @@ size_t features_find(struct feature *features, size_t capacity)
 		{ "calls left", false, find_left_calls, "6.12" },
 		{ "huge pages", false, find_huge_pages, "2.6.38; smaller ones: 6.8" },
 		{ "memory cgroups", false, find_memory_cgroups, "2.6.25; version 2: 4.5" },
+		{ "cgroup figures", false, find_memory_kfuncs, "7.0 (mm/bpf_memcontrol.c)" },
 		{ "kernel symbols", false, find_kernel_symbols,
 		  "any; kptr_restrict, CAP_SYSLOG, CONFIG_KALLSYMS" },
 		{ "priority", false, find_priority, "any" },

@@ -33,6 +33,7 @@ enum kernel_name {
 	URING_END,
 	PAGE_FILLED,
 	CASTS,
+	MEMORY_KFUNCS,
 	KERNEL_NAMES
 };
 
@@ -105,6 +106,8 @@ static const struct kernel_names *kernel_names(void)
 		[URING_END] = { "btf_trace_io_uring_complete", BTF_KIND_TYPEDEF },
 		[PAGE_FILLED] = { "btf_trace_mm_filemap_add_to_page_cache", BTF_KIND_TYPEDEF },
 		[CASTS] = { "bpf_rdonly_cast", BTF_KIND_FUNC },
+		/* The last one of those that came together. */
+		[MEMORY_KFUNCS] = { "bpf_mem_cgroup_memory_events", BTF_KIND_FUNC },
 	};
 	static struct kernel_names found;
 	static bool known;
@@ -137,6 +140,11 @@ bool has_exact_rss_stat(void)
 bool has_memcg_events(void)
 {
 	return kernel_has(MEMCG_EVENTS);
+}
+
+bool has_memory_kfuncs(void)
+{
+	return kernel_has(MEMORY_KFUNCS);
 }
 
 bool has_page_cache_lookups(void)

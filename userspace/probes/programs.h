@@ -39,6 +39,9 @@ bool has_syscall_tracepoints(void);
 bool has_uring_tracepoint(void);
 bool has_page_cache_tracepoint(void);
 
+/* Functions that tell what memory.stat does: 7.0 and later. */
+bool has_memory_kfuncs(void);
+
 /* A tracepoint of reads that look into the page cache: 6.12 and later. */
 bool has_page_cache_lookups(void);
 /* Tracepoints report mapping calls, and reads past the page cache too, while none is watched. */

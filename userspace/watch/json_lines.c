@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "host/memory_files.h"
 #include "watch/metrics.h"
 
 #define S 1e9
@@ -37,6 +38,23 @@ static void put_time(FILE *out, uint64_t ns)
 	fprintf(out, "\"%s.%03dZ\"", text, (int)(since_1970_ms % 1000));
 }
 
+/* Of a cgroup that is there. */
+static void put_memory(FILE *out, const struct memory_figures *memory)
+{
+	bool any = false;
+	guint i;
+
+	for (i = 0; i < MEMORY_FIGURES; i++) {
+		if (memory->values[i] < 0)
+			continue;
+		fprintf(out, "%s\"%s%s\":%lld", any ? "," : ",\"cgroup\":{", memory_figure_name(i),
+			i < MEMORY_GAUGES ? "_bytes" : "", (long long)memory->values[i]);
+		any = true;
+	}
+	if (any)
+		fputs("}", out);
+}
+
 static void put_target(FILE *out, const struct metrics_target *target)
 {
 	double all_ns = target->last_observed_ns + target->last_overhead_ns;
@@ -55,7 +73,9 @@ static void put_target(FILE *out, const struct metrics_target *target)
 			target->last_observed_ns > 0 ?
 				MIN(1, target->tolls[i].last_ns / target->last_observed_ns) :
 				0.0);
-	fputs("}}", out);
+	fputs("}", out);
+	put_memory(out, &target->memory);
+	fputs("}", out);
 }
 
 int json_line(FILE *out, const struct metrics *metrics, const char *recording)

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "host/memory_files.h"
 #include "watch/target_set.h"
 
 /* What a place weighed counts half with each recording that ends. */
@@ -47,6 +48,7 @@ void metrics_set_targets(struct metrics *metrics, const struct target_set *targe
 			known->label = NULL; /* it is the new row's */
 		} else {
 			target.label = g_strdup(target_set_label(targets, i));
+			memory_figures_clear(&target.memory);
 		}
 		g_array_append_val(metrics->targets, target);
 	}
@@ -127,6 +129,7 @@ static void add_target(struct metrics *metrics, const struct worker_message *mes
 	target->processes = message->target.processes;
 	target->rss_bytes = message->target.rss_bytes;
 	target->swap_bytes = message->target.swap_bytes;
+	target->memory = message->target.memory;
 	target->last_observed_ns = message->target.observed_ns;
 	target->last_overhead_ns = message->target.overhead_ns;
 }

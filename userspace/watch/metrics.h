@@ -29,6 +29,7 @@ struct metrics_target {
 	uint32_t processes; /* now, as the next two */
 	int64_t rss_bytes;
 	int64_t swap_bytes;
+	struct memory_figures memory; /* now, or since the cgroup was made */
 	double observed_ns, overhead_ns;
 	double observed_debt, overhead_debt;
 	double last_observed_ns, last_overhead_ns;

@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "base/version.h"
+#include "host/memory_files.h"
 #include "watch/metrics.h"
 
 #define S 1e9
@@ -145,6 +146,39 @@ static void targets(GString *text, const struct metrics *metrics)
 	}
 }
 
+static void memory_samples(GString *text, const struct metrics *metrics, const char *name,
+			   const char *key, enum memory_figure first, enum memory_figure end)
+{
+	guint i, k;
+
+	for (i = 0; i < metrics->targets->len; i++) {
+		const struct metrics_target *target =
+			&g_array_index(metrics->targets, struct metrics_target, i);
+
+		for (k = first; k < end; k++) {
+			if (target->memory.values[k] < 0)
+				continue;
+			g_string_append_printf(text, "memtoll_%s", name);
+			label(text, "{", "target", target->label);
+			label(text, ",", key, memory_figure_name(k));
+			g_string_append_c(text, '}');
+			number(text, (double)target->memory.values[k]);
+		}
+	}
+}
+
+static void cgroups(GString *text, const struct metrics *metrics)
+{
+	family(text, "cgroup_memory_bytes", "gauge", "bytes",
+	       "Memory of the target's cgroup now: all of it (usage), and parts by kind.");
+	memory_samples(text, metrics, "cgroup_memory_bytes", "kind", 0, MEMORY_GAUGES);
+	family(text, "cgroup_memory_events", "counter", "",
+	       "Events of the target's cgroup since it was made, by their names in memory.stat and "
+	       "memory.events.");
+	memory_samples(text, metrics, "cgroup_memory_events_total", "event", MEMORY_GAUGES,
+		       MEMORY_FIGURES);
+}
+
 /* ---- places ---- */
 
 static void place_sample(GString *text, const char *name, const struct metrics_place *place,
@@ -250,6 +284,7 @@ GString *openmetrics_text(const struct metrics *metrics)
 
 	tolls(text, metrics);
 	targets(text, metrics);
+	cgroups(text, metrics);
 	places(text, metrics);
 	recordings(text, metrics);
 	itself(text, metrics);

@@ -125,6 +125,13 @@ static struct watched *watched_of(const struct target_set *set, guint index)
 	return g_ptr_array_index(set->watched, index);
 }
 
+const char *target_set_directory(const struct target_set *set, guint index)
+{
+	const struct watched *watched = watched_of(set, index);
+
+	return watched->given_up ? NULL : watched->directory;
+}
+
 static struct watched *find_label(const struct target_set *set, const char *label)
 {
 	guint i;
@@ -237,14 +244,19 @@ static void find_cgroup(struct target_set *set, guint index, uint64_t now_ns, GA
 		note(set, g_array_index(members, pid_t, i), index, pids);
 }
 
-static bool has_names(const struct target_set *set)
+static bool has_kind(const struct target_set *set, bool is_cgroup)
 {
 	guint i;
 
 	for (i = 0; i < set->watched->len; i++)
-		if (!watched_of(set, i)->is_cgroup && !watched_of(set, i)->given_up)
+		if (watched_of(set, i)->is_cgroup == is_cgroup && !watched_of(set, i)->given_up)
 			return true;
 	return false;
+}
+
+bool target_set_has_cgroups(const struct target_set *set)
+{
+	return has_kind(set, true);
 }
 
 /* proc(5): its last number is the pid of who was created last. */
@@ -315,7 +327,7 @@ void target_set_find(struct target_set *set, uint64_t now_ns, GArray *pids)
 	for (i = 0; i < set->watched->len; i++)
 		if (watched_of(set, i)->is_cgroup && !watched_of(set, i)->given_up)
 			find_cgroup(set, i, now_ns, pids);
-	if (has_names(set))
+	if (has_kind(set, false))
 		find_names(set, now_ns, pids);
 }
 

@@ -19,11 +19,16 @@ void target_set_free(struct target_set *set);
 bool target_set_add_name(struct target_set *set, const char *name);
 bool target_set_add_cgroup(struct target_set *set, const char *cgroup);
 
+/* Whether cgroups are looked for. */
+bool target_set_has_cgroups(const struct target_set *set);
 guint target_set_count(const struct target_set *set);
 /* Its own, whatever its place: of one that is taken out no other has it later. */
 uint32_t target_set_number(const struct target_set *set, guint index);
 /* What it is called: the name, or the cgroup as it was given. */
 const char *target_set_label(const struct target_set *set, guint index);
+
+/* Of a cgroup, where it was found last; NULL: of a name, or it is not there. */
+const char *target_set_directory(const struct target_set *set, guint index);
 
 /*
  * Look for those of the other set from here on: who was told by a number before keeps it. Who is not

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "bpf/wire/memory_figures.h"
 #include "session/session.h"
 
 struct target_set;
@@ -53,6 +54,7 @@ struct worker_message {
 			int64_t swap_bytes;
 			double observed_ns;
 			double overhead_ns;
+			struct memory_figures memory;		/* of its cgroup */
 			struct worker_toll tolls[WORKER_TOLLS]; /* until one without a name */
 		} target;
 		struct {

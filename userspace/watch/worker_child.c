@@ -15,6 +15,8 @@
 #include "base/clock.h"
 #include "base/message.h"
 #include "base/text.h"
+#include "host/memory_files.h"
+#include "probes/memory_kfuncs.h"
 #include "recording/interval.h"
 #include "recording/query_number.h"
 #include "report/report.h"
@@ -31,7 +33,8 @@ struct child {
 	const struct worker_config *config;
 	int fd;
 	struct session *session;
-	GHashTable *sizes; /* pid -> struct size */
+	struct memory_kfuncs *kfuncs; /* NULL: files */
+	GHashTable *sizes;	      /* pid -> struct size */
 	struct worker_toll named[WORKER_TOLLS];
 	struct worker_message told[TARGETS_MAX]; /* of all intervals */
 };
@@ -220,6 +223,17 @@ static void add_up(struct worker_message *sum, const struct worker_message *part
 	}
 }
 
+/* By the kernel's functions, else by its files. */
+static void read_memory(const struct child *child, guint index, struct memory_figures *figures)
+{
+	const char *directory = target_set_directory(child->config->targets, index);
+
+	memory_figures_clear(figures);
+	if (!directory || (child->kfuncs && memory_kfuncs_read(child->kfuncs, directory, figures)))
+		return;
+	memory_files_read(directory, figures);
+}
+
 static void tell_targets(struct child *child, const struct interval *interval)
 {
 	const guint count = target_set_count(child->config->targets);
@@ -230,6 +244,7 @@ static void tell_targets(struct child *child, const struct interval *interval)
 	messages = gather(child, interval, child->named);
 	for (i = 0; i < count; i++) {
 		add_up(&child->told[i], &messages[i], 1);
+		read_memory(child, i, &messages[i].target.memory);
 		tell(child, &messages[i]);
 	}
 }
@@ -402,12 +417,15 @@ void worker_child(const struct worker_config *config, int fd)
 	sigaddset(&asked, SIGTERM);
 	sigaddset(&asked, SIGHUP);
 	sigprocmask(SIG_SETMASK, &asked, NULL);
+	if (target_set_has_cgroups(config->targets))
+		child.kfuncs = memory_kfuncs_open();
 	session.watch = &watch;
 	session.output = path;
 	session.on_interval = on_interval;
 	session.interval_context = &child;
 	child.session = session_new(&session);
 	conclude(&child, session_record(child.session));
+	memory_kfuncs_close(child.kfuncs);
 	close(fd);
 	_exit(STATUS_DONE);
 }

@@ -52,6 +52,13 @@ ZEROED: Final = ("zero", "zero_huge", "zero_upgrade", "zero_mthp")
 CHUNK_PAGES: Final = 8 * MIB // PAGE
 FILLED: Final = CHUNKS * CHUNK_PAGES
 # All of it comes back in each of two passes; how much of the last one's is there still is the kernel's matter.
+# Since when the kernel has functions that tell what memory.stat does.
+KFUNCS: Final = (7, 0)
+FIGURES: Final = {
+    *("usage", "anon", "file", "shmem", "pgfault", "pgmajfault", "workingset_refault_anon", "workingset_refault_file"),
+    *("pgscan", "pgsteal", "high", "max", "oom_kill"),
+}
+WATCHED: Final = "/sys/fs/cgroup/watched"
 WANTED: Final = {"swap": kernels.Swapping(int(2 * FILLED * 0.85), int(2 * FILLED * 1.15))}
 
 
@@ -78,6 +85,23 @@ CASES: Final = {
         *("memtoll", "record", "-o", "/out/quiet.memtoll", "--"),
         *shell(f"printf 'map 1 4000000\\nmap {MAPPED} 20000\\n' | quiet /init none"),
     ],
+    # A cgroup with some faults and an idle process; its files tell nothing where there are functions for them.
+    "figures": shell(
+        f"mkdir {WATCHED}",
+        f"sh -c 'echo $$ >{WATCHED}/cgroup.procs; touch-pages {PAGES} small w'",
+        f"sh -c 'echo $$ >{WATCHED}/cgroup.procs; exec sleep 600' & idle=$!",
+        f"files='{WATCHED}/memory.stat {WATCHED}/memory.events {WATCHED}/memory.current'",
+        "if grep -qw bpf_mem_cgroup_memory_events /proc/kallsyms; then",
+        "for file in $files; do mount --bind /dev/null $file && [ ! -s $file ] || exit 99; done",
+        "fi",
+        "memtoll watch -c watched -o /tmp/kept --metrics /out/figures.prom -I 1s -d 2s",
+        "status=$?",
+        "umount $files 2>/dev/null",
+        f"{{ cat {WATCHED}/memory.stat {WATCHED}/memory.events; echo usage $(cat {WATCHED}/memory.current); }}"
+        " >/out/figures.files",
+        "kill $idle",
+        "exit $status",
+    ),
     "attach": ["attach", "memtoll", "/out/attach.memtoll", "calloc_loop", str(TEN), str(ATTACHED_CALLS), "--wait"],
 }
 
@@ -169,6 +193,7 @@ def test_doctor(kernel: Boot) -> None:
     mechanisms = {(6, 13): "session", (6, 6): "multi", OLDEST: "perf"}
     expected = next(name for since, name in mechanisms.items() if kernel.guest.kernel.version >= since)
     assert features["uprobes"]["detail"] == f"{expected} links"
+    assert features["cgroup figures"]["works"] is (kernel.guest.kernel.version >= KFUNCS)
 
 
 def test_calloc(kernel: Boot) -> None:
@@ -266,3 +291,20 @@ def test_attach(kernel: Boot) -> None:
     recording = kernel.recording("attach")
     assert recording.site("calloc_loop.c", "calloc", "calloc").calls == ATTACHED_CALLS
     assert recording.site("calloc_loop.c", "free", "free").calls == ATTACHED_CALLS
+
+
+def test_figures_of_a_cgroup(kernel: Boot) -> None:
+    """Those of its files; from the kernel's functions where it has them."""
+    case = kernel.case("figures")
+    assert case.status == 0, case
+    text = (kernel.guest.out / "figures.prom").read_text()
+    pattern = r'^memtoll_cgroup_memory_(?:bytes|events_total)\{target="watched",(?:kind|event)="(\w+)"\} (\S+)$'
+    told = {name: int(float(value)) for name, value in re.findall(pattern, text, re.M)}
+    lines = (line.split() for line in (kernel.guest.out / "figures.files").read_text().splitlines())
+    files = {name: int(value) for name, value in lines}
+    # What a group of its own is charged in advance comes and goes.
+    assert told.pop("usage") == pytest.approx(files.pop("usage"), abs=MIB)
+    assert told == {name: value for name, value in files.items() if name in FIGURES}
+    assert told["pgfault"] >= PAGES
+    if kernel.guest.kernel.version >= KFUNCS:
+        assert set(told) == FIGURES - {"usage"}

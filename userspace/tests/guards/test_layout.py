@@ -39,7 +39,7 @@ MAY_INCLUDE: Final = {
         "gate": "base recording session report compare",
         "doctor": "base host events symbols allocators probes session",
         "top": "base host recording",
-        "watch": "base host recording session report",
+        "watch": "base host recording probes session report",
         "cli": "base host symbols unwind python allocators events ledger recording probes targets budget session "
         "report compare gate doctor top watch hold",
     }.items()

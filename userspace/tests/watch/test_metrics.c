@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "host/memory_files.h"
 #include "watch/json_lines.h"
 #include "watch/metrics.h"
 #include "watch/openmetrics.h"
@@ -106,6 +107,36 @@ static void test_counters_grow(void **state)
 	finish(metrics);
 }
 
+static guint count_of(const struct metrics *metrics, const char *what)
+{
+	g_autoptr(GString) text = openmetrics_text(metrics);
+	g_auto(GStrv) parts = g_strsplit(text->str, what, -1);
+
+	return g_strv_length(parts) - 1;
+}
+
+/* Of a cgroup that is there; what is not known is not told. */
+static void test_cgroup(void **state)
+{
+	struct metrics *metrics = make(0);
+	struct worker_message message = { .event = WORKER_TARGET, .target = { .number = 1 } };
+
+	(void)state;
+	assert_int_equal(count_of(metrics, "memtoll_cgroup_memory_bytes{"), 0);
+	memory_figures_clear(&message.target.memory);
+	message.target.memory.values[MEMORY_ANON] = 40960;
+	message.target.memory.values[MEMORY_MAJOR_FAULTS] = 7;
+	metrics_add(metrics, &message);
+	assert_has(metrics, "\nmemtoll_cgroup_memory_bytes{target=\"a \\\"quoted\\\\\\\" slice\","
+			    "kind=\"anon\"} 40960\n");
+	assert_has(metrics, "slice\",event=\"pgmajfault\"} 7\n");
+	assert_int_equal(count_of(metrics, "\nmemtoll_cgroup_memory_"), 2);
+	memory_figures_clear(&message.target.memory);
+	metrics_add(metrics, &message);
+	assert_int_equal(count_of(metrics, "\nmemtoll_cgroup_memory_"), 0);
+	finish(metrics);
+}
+
 /* By the whole recording: up at once, down by growing less, and nothing of the last interval. */
 static void test_corrections(void **state)
 {
@@ -132,14 +163,6 @@ static void test_corrections(void **state)
 	interval(metrics, 0, 0, 0.5);
 	assert_has(metrics, "toll=\"swap.in\"} 1.25\n");
 	finish(metrics);
-}
-
-static guint count_of(const struct metrics *metrics, const char *what)
-{
-	g_autoptr(GString) text = openmetrics_text(metrics);
-	g_auto(GStrv) parts = g_strsplit(text->str, what, -1);
-
-	return g_strv_length(parts) - 1;
 }
 
 /* The heaviest have samples of their own; the rest is one more, and nothing is lost. */
@@ -291,6 +314,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_corrections),
+		cmocka_unit_test(test_cgroup),
 		cmocka_unit_test(test_counters_grow),
 		cmocka_unit_test(test_places_are_bounded),
 		cmocka_unit_test(test_names_end_no_line),
