@@ -16,6 +16,7 @@
 #include "cli/cli.h"
 #include "cli/option_file.h"
 #include "host/privileges.h"
+#include "watch/log.h"
 #include "watch/metrics.h"
 #include "watch/psi.h"
 #include "watch/trigger.h"
@@ -406,8 +407,10 @@ int cli_watch(int argc, char **argv)
 {
 	struct asked asked = { .argc = argc, .argv = argv };
 	struct watch_config config;
-	int status = read_options(&asked, &config);
+	int status;
 
+	watch_log_messages();
+	status = read_options(&asked, &config);
 	if (status)
 		return status;
 	if (asked.path) {

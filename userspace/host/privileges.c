@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "host/privileges.h"
 
+#include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <glib.h>
@@ -171,6 +172,27 @@ static bool events_take_admin(void)
 	return answer;
 }
 
+/* Linux major.minor or later. */
+static bool kernel_is(const char *release, int major, int minor)
+{
+	int found[2];
+
+	return sscanf(release, "%d.%d", &found[0], &found[1]) == 2 &&
+	       (found[0] > major || (found[0] == major && found[1] >= minor));
+}
+
+/*
+ * A function of the kernel's that is not there is looked for in its modules by libbpf before 1.2, for
+ * which the kernel asks CAP_SYS_ADMIN; bpf_rdonly_cast() is there from 6.2 on.
+ */
+static bool loading_takes_admin(void)
+{
+	struct utsname machine;
+
+	return libbpf_major_version() == 1 && libbpf_minor_version() < 2 && !uname(&machine) &&
+	       !kernel_is(machine.release, 6, 2);
+}
+
 /* Inheritable ones stay: they have no effect without the others. */
 static void keep(uint64_t mask)
 {
@@ -199,7 +221,7 @@ void privileges_keep(enum privileges privileges)
 	bool apart = has & BIT(CAP_BPF) && has & BIT(CAP_PERFMON);
 
 	/* Before Linux 5.8 CAP_SYS_ADMIN stands for CAP_BPF and CAP_PERFMON. */
-	if (mask & BIT(CAP_BPF) && (!apart || events_take_admin()))
+	if (mask & BIT(CAP_BPF) && (!apart || events_take_admin() || loading_takes_admin()))
 		mask |= BIT(CAP_SYS_ADMIN);
 	if (mask & READ && !(has & READ))
 		mask |= BIT(CAP_DAC_OVERRIDE);
@@ -239,15 +261,6 @@ void privileges_keep_from_command(void)
 	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 }
 
-/* Linux major.minor or later. */
-static bool kernel_is(const char *release, int major, int minor)
-{
-	int found[2];
-
-	return sscanf(release, "%d.%d", &found[0], &found[1]) == 2 &&
-	       (found[0] > major || (found[0] == major && found[1] >= minor));
-}
-
 /*
  * From Linux 6.15 on CAP_PERFMON is enough to read another process's mappings (mm_access()). Before, a
  * command of one's own cannot be probed without CAP_SYS_PTRACE: seen on 6.1.
@@ -258,6 +271,8 @@ static enum privilege_need need_of(size_t i)
 
 	if (all[i].capability == CAP_SYS_PTRACE && !uname(&machine) &&
 	    !kernel_is(machine.release, 6, 15))
+		return PRIVILEGE_ALWAYS;
+	if (all[i].capability == CAP_SYS_ADMIN && loading_takes_admin())
 		return PRIVILEGE_ALWAYS;
 	return all[i].told.need;
 }

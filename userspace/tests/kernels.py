@@ -277,15 +277,15 @@ def initramfs(folder: Path, file: Path) -> None:
         subprocess.run(command, cwd=folder, stdin=names.stdout, stdout=out, timeout=60, check=True)
 
 
-def emulate(guest: Kernel, image: Path, disk: Path, console: Path, end: float) -> str:
+def emulate(guest: Kernel, image: Path, disk: Path, console: Path, end: float, memory_mib: int = MEMORY_MIB) -> str:
     """Run the machine until it is switched off, or until then; what it said."""
     cpu = f"{CPU},-cx16" if guest.version < WITHOUT_CX16 else CPU
-    command = [tool("qemu-system-x86_64"), "-accel", "tcg", "-cpu", cpu, "-smp", "1", "-m", str(MEMORY_MIB)]
+    command = [tool("qemu-system-x86_64"), "-accel", "tcg", "-cpu", cpu, "-smp", "1", "-m", str(memory_mib)]
     command += ["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-monitor", "none"]
     command += ["-kernel", str(guest.image), "-initrd", str(image), "-append", COMMAND_LINE]
     command += ["-serial", f"file:{console}", "-drive", f"file={disk},if=virtio,format=raw,cache=unsafe"]
     ready_by = time.monotonic() + READY_SECONDS
-    errors = console.with_name("errors")
+    errors = console.with_suffix(".errors")
     console.write_text("")
     with (
         errors.open("w") as stderr,
@@ -300,6 +300,22 @@ def emulate(guest: Kernel, image: Path, disk: Path, console: Path, end: float) -
             with suppress(subprocess.TimeoutExpired):
                 process.wait(0.5)
     return console.read_text(errors="replace") + errors.read_text(errors="replace") + why
+
+
+def run_to_its_end(guest: Kernel, image: Path, disk: Path, end: float, out: Path, memory_mib: int = MEMORY_MIB) -> None:
+    """Boot it until it is ready, and bring back what it leaves on its disk."""
+    for _ in range(TRIES):
+        with disk.open("wb") as file:
+            os.truncate(file.fileno(), OUT_MIB << 20)
+        said = emulate(guest, image, disk, out.with_name(f"{out.name}.console"), end, memory_mib)
+        if READY in said:
+            break
+    if READY not in said:
+        raise Unavailable(f"Linux {guest.release} did not boot, {TRIES} times:\n{said[-1000:]}")
+    if DONE not in said:
+        raise GuestError(f"Linux {guest.release} did not come to its end:\n{said[-3000:]}")
+    with tarfile.open(disk) as tar:
+        tar.extractall(out)
 
 
 def boot(
@@ -319,18 +335,7 @@ def boot(
         lines = [case_line(name, command, wanted.get(name)) for name, command in commands.items()]
         root(folder, programs, guest.modules, "".join(lines))
         initramfs(folder, image)
-        for _ in range(TRIES):
-            with disk.open("wb") as file:
-                os.truncate(file.fileno(), OUT_MIB << 20)
-            said = emulate(guest, image, disk, CACHE / guest.suite / "console", end)
-            if READY in said:
-                break
-        if READY not in said:
-            raise Unavailable(f"Linux {guest.release} did not boot, {TRIES} times:\n{said[-1000:]}")
-        if DONE not in said:
-            raise GuestError(f"Linux {guest.release} did not come to its end:\n{said[-3000:]}")
-        with tarfile.open(disk) as tar:
-            tar.extractall(out)
+        run_to_its_end(guest, image, disk, end, out)
     result = Guest(guest, out)
     for name in commands:
         texts = [(out / f"{name}.{part}").read_text() for part in ("status", "stdout", "stderr", "before", "after")]

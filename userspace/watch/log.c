@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/message.h"
 #include "base/text.h"
 
 /* systemd.exec(5): "device:inode" of what stdout and stderr were connected to. */
@@ -35,4 +36,16 @@ void watch_log(int priority, const char *format, ...)
 		fprintf(stderr, "<%d>memtoll: %s\n", priority, shown);
 	else
 		fprintf(stderr, "memtoll: %s\n", shown);
+}
+
+static void take_message(void *context, const char *line)
+{
+	(void)context;
+	watch_log(LOG_WARNING, "%s", line);
+}
+
+void watch_log_messages(void)
+{
+	if (is_journal())
+		message_divert(take_message, NULL);
 }

@@ -11,4 +11,10 @@
  */
 void watch_log(int priority, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/*
+ * What is said by message() from here on, of a recording or of options, is a warning of the journal's;
+ * nothing changes where that does not read it.
+ */
+void watch_log_messages(void);
+
 #endif /* MEMTOLL_LOG_H */

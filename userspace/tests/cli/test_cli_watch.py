@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from harness import ROOT, assert_refused, memtoll
+from harness import MEMTOLL, ROOT, assert_refused, environment, memtoll
 from shape import TOLLS
 
 PACKAGING = ROOT / "packaging"
@@ -67,6 +68,20 @@ def test_file_of_options_is_refused(text: str | None, names: tuple[str, ...], tm
     result = memtoll("watch", "--config", path, "-o", tmp_path / "kept")
     assert_refused(result, 2, *(name.format(path) for name in names))
     assert not (tmp_path / "kept").exists()
+
+
+def test_what_is_wrong_is_a_warning_of_the_journal(tmp_path: Path) -> None:
+    """Where stderr is what JOURNAL_STREAM names (systemd.exec(5)); elsewhere lines have no number."""
+    log = tmp_path / "log"
+    for inode, begins in ((0, "<4>memtoll: "), (1, "memtoll: ")):
+        with log.open("w") as stderr:
+            status = log.stat()
+            stream = {"JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino + inode}"}
+            words: list[str | Path] = [MEMTOLL, "watch", "--config", tmp_path / "none", "-o", tmp_path / "kept"]
+            done = subprocess.run(words, stderr=stderr, env=environment(stream), timeout=60, check=False)
+        assert done.returncode == 2
+        (line,) = log.read_text().splitlines()
+        assert line.startswith(f"{begins}{tmp_path}/none: ")
 
 
 def test_more_targets_than_it_follows(tmp_path: Path) -> None:
