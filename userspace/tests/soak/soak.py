@@ -42,8 +42,11 @@ BARE_S: Final = 60
 GENTLY: Final = ("nice", "-n", "19")
 # The watch's own limit, and as much for what its processes take of the machine.
 SLOWER: Final = 0.04
-# What the budget left unwatched, at most, and code that had been mapped a moment before: no record was lost.
-BOUNDS: Final = ("maps_unwatched", "unwind_mapping")
+# What the budget left unwatched, at most; code that had been mapped a moment before, or that a target has without
+# rules for its callers: no record was lost.
+BOUNDS: Final = ("maps_unwatched", "reads_unwatched", "unwind_mapping", "unwind_rule")
+# So many of a process's figures are printed.
+SHOWN: Final = 12
 
 
 @dataclass
@@ -70,10 +73,17 @@ class Series:
         over = sum((t - middle) * (v - mean) for t, v in zip(self.times, self.values))
         return 3600 * over / max(sum((t - middle) ** 2 for t in self.times), 1e-9)
 
-    def text(self) -> str:
+    def has_risen(self, by: int) -> bool:
+        """The least of the second half: what is open for a while, and not always, is no leak."""
+        half = len(self.values) // 2
+        return half > 0 and min(self.values[half:]) > min(self.values[:half]) + by
+
+    def text(self, unit: int = 1) -> str:
+        """In the order of time, and the most."""
         if not self.values:
             return "none"
-        return f"{self.values[0]} to {self.values[-1]}, most {max(self.values)}"
+        shown = self.values[:: max(1, len(self.values) // SHOWN)]
+        return f"{' '.join(str(value // unit) for value in shown)}, most {max(self.values) // unit}"
 
 
 def resident(pid: int) -> int:
@@ -274,13 +284,13 @@ def judge(looks: Looks, metrics: Path, directory: Path, settled_s: float) -> lis
         later = series.after(settled_s)
         hours = (later.times[-1] - later.times[0]) / 3600 if later.times else 0
         grown = later.slope() * hours
-        print(f"{name}: private memory {series.text()} bytes, {later.slope() / MIB:+.2f} MiB an hour")
+        print(f"{name}: private memory {series.text(1 << 10)} KiB, {later.slope() / MIB:+.2f} MiB an hour")
         if grown > max(SLOPE_MOST * hours, NOISE):
             wrong.append(f"{name} grows by {later.slope() / MIB:.1f} MiB an hour")
     for name, series in looks.open.items():
         later = series.after(settled_s)
         print(f"{name}: descriptors {series.text()}")
-        if later.values and max(later.values[-3:]) > max(later.values[:3]) + 2:
+        if later.has_risen(2):
             wrong.append(f"{name} keeps descriptors")
     most = list(looks.workers.values())
     print(f"recordings: {len(most)}, private memory of each at most (MiB):", *(f"{value / MIB:.1f}" for value in most))
