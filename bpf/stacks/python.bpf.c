@@ -15,6 +15,7 @@
 #include "state/losses.bpf.h"
 #include "state/numbers.bpf.h"
 #include "state/processes.bpf.h"
+#include "stacks/interpreter.bpf.h"
 #include "stacks/python.bpf.h"
 #include "stacks/stack.bpf.h"
 
@@ -23,45 +24,6 @@ struct pythons_map pythons SEC(".maps");
 #define STATES 256		  /* thread states looked at, at most */
 #define STATUS_ACTIVE (1ULL << 4) /* _status.active, 3.12 and later */
 #define OWNER_INTERPRETER 3	  /* FRAME_OWNED_BY_CSTACK of 3.12 and 3.13 is 3, too */
-
-/* A field of what was read last. The masks let the verifier see that it lies inside. */
-static __always_inline __u64 word(const struct python_walk *walk, __u16 offset)
-{
-	return *(__u64 *)&walk->chunk[offset & (MEMTOLL_PYTHON_CHUNK - 8)];
-}
-
-static __always_inline __u8 byte(const struct python_walk *walk, __u16 offset)
-{
-	return walk->chunk[offset & (MEMTOLL_PYTHON_CHUNK - 1)];
-}
-
-static __always_inline bool read_chunk(struct python_walk *walk, __u64 address, __u32 bytes)
-{
-	if (bytes > sizeof(walk->chunk))
-		return false;
-	return !bpf_probe_read_user(walk->chunk, bytes, (void *)address);
-}
-
-/* A pointer; 0 where it cannot be read. */
-static __always_inline __u64 pointer_at(__u64 address)
-{
-	__u64 value = 0;
-
-	bpf_probe_read_user(&value, sizeof(value), (void *)address);
-	return value;
-}
-
-/* What pthread_self() gives: the thread's own control block. */
-static __always_inline __u64 thread_self(void)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-
-#if defined(__TARGET_ARCH_x86)
-	return task->thread.fsbase;
-#elif defined(__TARGET_ARCH_arm64)
-	return task->thread.uw.tp_value;
-#endif
-}
 
 /*
  * Whether the state that was read is the one in use: with several interpreters a thread has
@@ -106,7 +68,7 @@ int python_state(struct python_walk *walk, const struct memtoll_target *process,
 	if (!walk || !process)
 		return 0;
 	at = &process->python;
-	if (!read_chunk(walk, state, at->state_bytes))
+	if (!interpreter_read(walk, state, at->state_bytes))
 		return 0;
 	if (word(walk, at->state_id) != thread_self())
 		return STATE_OTHER;
@@ -206,29 +168,6 @@ static __always_inline void find_top(struct python_walk *walk,
 	walk->top.instruction_at = frame + at->frame_instruction;
 }
 
-/*
- * How many frames there are is kept in memory and read anew for each: a number that the verifier
- * knew would make it look at every frame of every possible depth.
- */
-static __always_inline __u32 depth_get(const struct memtoll_python *python)
-{
-	return *(const volatile __u16 *)&python->depth;
-}
-
-/* Beyond the last place only the depth grows. */
-static __always_inline void append(struct memtoll_python *python, __u64 code, __u32 instruction,
-				   __u32 flags)
-{
-	__u32 depth = depth_get(python);
-
-	if (depth < MEMTOLL_PYTHON_DEPTH) {
-		python->frames[depth].code = code;
-		python->frames[depth].instruction = instruction;
-		python->frames[depth].flags = flags;
-	}
-	*(volatile __u16 *)&python->depth = depth + 1;
-}
-
 /* The end of a run of the eval loop: mark its outermost frame, or keep its place if it has none. */
 static __always_inline void end_run(struct memtoll_python *python)
 {
@@ -270,7 +209,7 @@ __u64 python_frame(struct python_walk *walk, const struct memtoll_target *proces
 	if (!walk || !process)
 		return 0;
 	at = &process->python;
-	if (!read_chunk(walk, frame, at->frame_bytes)) {
+	if (!interpreter_read(walk, frame, at->frame_bytes)) {
 		walk->python.flags |= PYTHON_BROKEN;
 		lose(LOST_PYTHON_WALK, 1);
 		return 0;
@@ -295,7 +234,16 @@ static int read_on(__u32 i, void *context)
 
 	if (!reading->frame || depth_get(&reading->walk->python) > MEMTOLL_PYTHON_DEPTH)
 		return 1;
-	reading->frame = python_frame(reading->walk, reading->process, reading->frame);
+	switch (reading->process->python.kind) {
+	case INTERPRETER_RUBY:
+		reading->frame = ruby_frame(reading->walk, reading->process, reading->frame);
+		break;
+	case INTERPRETER_PHP:
+		reading->frame = php_frame(reading->walk, reading->process, reading->frame);
+		break;
+	default:
+		reading->frame = python_frame(reading->walk, reading->process, reading->frame);
+	}
 	return 0;
 }
 
@@ -337,7 +285,11 @@ __u64 python_walk(struct python_walk *walk, const struct memtoll_target *process
 	/* Without a state there is an interpreter all the same, but no knowing where it is. */
 	walk->top.frame_at = process->python.runtime;
 	walk->top.frame = 0;
-	if (find_state(walk, process))
+	if (process->python.kind == INTERPRETER_RUBY)
+		ruby_top(walk, process);
+	else if (process->python.kind == INTERPRETER_PHP)
+		php_top(walk, process);
+	else if (find_state(walk, process))
 		find_top(walk, &process->python);
 	reading.frame = walk->top.frame;
 	/* Twice as many: of 3.12 and later every other frame may be a shim. */

@@ -22,6 +22,7 @@ struct python_top {
 struct python_walk {
 	struct python_top top;
 	__u64 state;	   /* the thread state found last */
+	__u64 frames_end;  /* Ruby: where the thread's stack of frames ends */
 	__u64 candidate;   /* while it is searched for: the state to be looked at ... */
 	__u64 interpreter; /* ... and where to go on after the last of this interpreter's */
 	__u8 chunk[MEMTOLL_PYTHON_CHUNK];

@@ -92,16 +92,16 @@
 	     "stacks of which some of the interpreter's frames could not be read",		\
 	     "none: swapped out, or being changed at that moment")				\
 	LOSS(LOST_PYTHONS_FULL, "pythons_full",							\
-	     "stacks whose Python frames were not recorded: too many new ones at once",		\
+	     "stacks without an interpreter's frames: too many new ones at once",		\
 	     "trace fewer processes")								\
 	LOSS(LOST_PYTHON_UNREADABLE, "python_unreadable",					\
-	     "Python frames without a name: their code was gone, or unreadable",		\
+	     "an interpreter's frames without a name: their code was gone, or unreadable",	\
 	     "none: code that lived only for a moment")						\
 	LOSS(LOST_PYTHON_UNSUPPORTED, "python_unsupported",					\
-	     "processes with an interpreter that is no CPython 3.9 to 3.14",			\
+	     "processes with an interpreter that is no CPython 3.9 to 3.14, Ruby 3.1, PHP 8.2",	\
 	     "none: native frames only")							\
 	LOSS(LOST_PYTHON_UNWOVEN, "python_unwoven",						\
-	     "stacks whose Python frames stand together, their places being unknown",		\
+	     "stacks whose interpreter's frames stand together, their places being unknown",	\
 	     "none")										\
 	LOSS(LOST_GIVEBACK_FULL, "giveback_full",						\
 	     "pages given back, or that may have been, and not followed: too much memory",	\

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* python_offsets.h: where CPython keeps its frames, and the record of those of a stack. */
+/*
+ * python_offsets.h: where CPython, and other interpreters, keep their frames, and the record of those
+ * of a stack.
+ */
 #ifndef MEMTOLL_WIRE_PYTHON_OFFSETS_H
 #define MEMTOLL_WIRE_PYTHON_OFFSETS_H
 
@@ -11,6 +14,9 @@ enum memtoll_python_kind {
 	PYTHON_OBJECTS = 1, /* 3.9, 3.10: frame objects, each a run of the eval loop of its own */
 	PYTHON_ENTRIES = 2, /* 3.11: the frame says so itself */
 	PYTHON_SHIMS = 3,   /* 3.12 and later: a frame without code lies below */
+	/* Others that are read alike: the frames' flags say so. */
+	INTERPRETER_RUBY = 4, /* frames side by side, up to the end of the thread's stack of them */
+	INTERPRETER_PHP = 5,  /* frames that point to the one below, of the first thread alone */
 };
 
 /* Bytes that are read at once of a thread state or of a frame, at most. */
@@ -21,7 +27,11 @@ enum memtoll_python_kind {
  * process, filled by userspace (python_offsets.c).
  */
 struct memtoll_python_offsets {
-	__u64 runtime;		/* address of _PyRuntime */
+	/*
+	 * Address of _PyRuntime, or of PHP's executor_globals. Ruby: where a thread has the pointer to
+	 * its state, from the beginning of its block of a module or from the thread's own pointer.
+	 */
+	__u64 runtime;
 	__u32 kind;		/* enum memtoll_python_kind */
 	__u32 interpreters;	/* _PyRuntime: the first interpreter */
 	__u32 current;		/* _PyRuntime: the thread state that holds the GIL; 0: not there */
@@ -38,12 +48,19 @@ struct memtoll_python_offsets {
 	__u16 frame_previous;
 	__u16 frame_code;
 	__u16 frame_instruction;
-	__u16 frame_owner;	/* or, of PYTHON_ENTRIES, whether it was called from C */
+	/*
+	 * Or, of PYTHON_ENTRIES and PHP, whether it was called from C. Ruby: what points to the word
+	 * that says so.
+	 */
+	__u16 frame_owner;
 	__u16 code_start;	/* code object: its first instruction */
 	__u16 instruction_unit; /* PYTHON_OBJECTS: bytes that an instruction's number counts */
 	__u8 indirect;		/* state_frame points to a place that points to the frame ... */
 	__u8 indirect_offset;	/* ... at this offset */
-	__u16 unused[3];
+	/* Ruby: the module of the thread's block, 0: none; the stack of frames, and its size in words. */
+	__u16 block_module;
+	__u16 state_stack;
+	__u16 state_stack_words;
 };
 
 _Static_assert(sizeof(struct memtoll_python_offsets) == 64, "no hole in a map value");
@@ -68,8 +85,12 @@ struct memtoll_python {
 	__u16 depth;
 	__u16 flags;
 	struct {
-		__u64 code;	   /* code object; 0: an eval loop without a frame */
-		__u32 instruction; /* bytes into its code; negative: not begun */
+		__u64 code; /* code object; 0: an eval loop without a frame */
+		/*
+		 * Bytes into its code; negative: not begun. Ruby and PHP: the lower half of its
+		 * address.
+		 */
+		__u32 instruction;
 		__u32 flags;
 	} frames[MEMTOLL_PYTHON_DEPTH];
 };

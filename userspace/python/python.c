@@ -118,7 +118,30 @@ static struct interpreter *interpreter_or_parents(const struct python *python, p
 	return interpreter_get(python, stat.ppid);
 }
 
-static void refuse(struct python *python, pid_t pid, uint16_t version)
+/* What is shown, by enum memtoll_python_kind. */
+static void say_refused(pid_t pid, uint32_t kind, uint16_t version)
+{
+	static const char *const names[] = {
+		[PYTHON_NONE] = "CPython", [INTERPRETER_RUBY] = "Ruby", [INTERPRETER_PHP] = "PHP"
+	};
+	static const char *const shown[] = { [PYTHON_NONE] = "those of 3.9 to 3.14 are",
+					     [INTERPRETER_RUBY] = "those of 3.1 are",
+					     [INTERPRETER_PHP] =
+						     "those of 8.2 without threads are" };
+	const char *adjective = kind >= INTERPRETER_RUBY ? names[kind] : "Python";
+
+	if (kind < INTERPRETER_RUBY)
+		kind = PYTHON_NONE;
+	if (version)
+		message("process %d runs %s %u.%u: its %s frames are not shown, only %s", pid,
+			names[kind], version >> 8, version & 0xff, adjective, shown[kind]);
+	else
+		message("process %d runs a %s interpreter of unknown version: its %s frames are not "
+			"shown",
+			pid, adjective, adjective);
+}
+
+static void refuse(struct python *python, pid_t pid, const struct python_layout *layout)
 {
 	bool first;
 
@@ -126,18 +149,9 @@ static void refuse(struct python *python, pid_t pid, uint16_t version)
 	first = g_hash_table_add(python->refused, GINT_TO_POINTER(pid));
 	python->unsupported += first;
 	g_mutex_unlock(&python->lock);
-	if (!first)
-		return;
-	if (!g_hash_table_add(python->warned, GUINT_TO_POINTER(version)))
-		return;
-	if (version)
-		message("process %d runs CPython %u.%u: its Python frames are not shown, only "
-			"those of 3.9 to 3.14 are",
-			pid, version >> 8, version & 0xff);
-	else
-		message("process %d runs a Python interpreter of unknown version: its Python "
-			"frames are not shown",
-			pid);
+	if (first && g_hash_table_add(python->warned,
+				      GUINT_TO_POINTER(layout->walk.kind << 16 | layout->version)))
+		say_refused(pid, layout->walk.kind, layout->version);
 }
 
 /* Programs that embed an interpreter have it linked in or use a library named after it. */
@@ -147,7 +161,7 @@ static bool may_hold_interpreter(const struct mapping *mapping, const char *exec
 
 	if (!mapping->exec || !mapping->inode || !name)
 		return false;
-	return strstr(name, "python") ||
+	return strstr(name, "python") || strstr(name, "libruby") || strstr(name, "libphp") ||
 	       (executable && g_str_has_prefix(executable, mapping->path));
 }
 
@@ -177,7 +191,7 @@ int python_show(struct python *python, pid_t pid, const struct maps *maps,
 		if (err == -ENODATA || err == -ENOEXEC)
 			g_hash_table_add(python->without, g_steal_pointer(&key));
 		else if (err == -ENOTSUP)
-			refuse(python, pid, layout.version);
+			refuse(python, pid, &layout);
 		else if (!err)
 			found = 1;
 	}

@@ -5,10 +5,9 @@
 #include <string.h>
 
 #include "host/target_memory.h"
-
-/* Longer names are cut, longer tables left out. */
-#define TEXT_MAX 4096
-#define LINES_MAX (1024 * 1024)
+#include "python/code_bytes.h"
+#include "python/php.h"
+#include "python/ruby.h"
 
 /* str's state (cpython/unicodeobject.h): 2 bits of interning, then kind, compact, ascii. */
 #define TEXT_KIND(state) ((state) >> 2 & 7)
@@ -17,35 +16,14 @@
 
 #define INSTRUCTION_BYTES 2 /* since 3.6 */
 
-static bool peek(pid_t pid, uint64_t address, void *buffer, size_t size)
-{
-	return !target_memory_read(pid, address, buffer, size);
-}
-
-static uint64_t word(const uint8_t *bytes, uint16_t offset)
-{
-	uint64_t value;
-
-	memcpy(&value, bytes + offset, sizeof(value));
-	return value;
-}
-
-static uint32_t half(const uint8_t *bytes, uint16_t offset)
-{
-	uint32_t value;
-
-	memcpy(&value, bytes + offset, sizeof(value));
-	return value;
-}
-
 /* By the type's name in C, "code"; checked once, then by address. */
 static bool is_code_type(pid_t pid, const struct python_layout *layout, uint64_t type)
 {
 	uint64_t name;
 	char text[5];
 
-	return peek(pid, type + layout->type_name, &name, sizeof(name)) &&
-	       peek(pid, name, text, sizeof(text)) && !memcmp(text, "code", sizeof(text));
+	return code_peek(pid, type + layout->type_name, &name, sizeof(name)) &&
+	       code_peek(pid, name, text, sizeof(text)) && !memcmp(text, "code", sizeof(text));
 }
 
 /*
@@ -63,20 +41,20 @@ static bool is_alive(const struct python_layout *layout, uint64_t references)
 static void key_of(pid_t pid, const struct python_layout *layout, uint64_t *type,
 		   const uint8_t *bytes, struct python_code_key *key)
 {
-	uint64_t found = word(bytes, layout->object_type);
+	uint64_t found = code_word(bytes, layout->object_type);
 
-	if (!is_alive(layout, word(bytes, 0)))
+	if (!is_alive(layout, code_word(bytes, 0)))
 		return;
 	if (!*type && is_code_type(pid, layout, found))
 		*type = found;
 	if (!*type || found != *type)
 		return;
 	key->type = found;
-	key->size = layout->code_size ? word(bytes, layout->code_size) : 0;
-	key->file = word(bytes, layout->code_file);
-	key->name = word(bytes, layout->code_name);
-	key->lines = word(bytes, layout->code_lines);
-	key->first_line = half(bytes, layout->code_first_line);
+	key->size = layout->code_size ? code_word(bytes, layout->code_size) : 0;
+	key->file = code_word(bytes, layout->code_file);
+	key->name = code_word(bytes, layout->code_name);
+	key->lines = code_word(bytes, layout->code_lines);
+	key->first_line = code_half(bytes, layout->code_first_line);
 }
 
 void python_code_peek(pid_t pid, const struct python_layout *layout, uint64_t *type,
@@ -88,6 +66,14 @@ void python_code_peek(pid_t pid, const struct python_layout *layout, uint64_t *t
 
 	count = MIN(count, PYTHON_CODES_MAX);
 	memset(keys, 0, count * sizeof(*keys));
+	if (layout->walk.kind == INTERPRETER_RUBY) {
+		ruby_code_peek(pid, layout, addresses, count, keys);
+		return;
+	}
+	if (layout->walk.kind == INTERPRETER_PHP) {
+		php_code_peek(pid, layout, addresses, count, keys);
+		return;
+	}
 	for (i = 0; i < count; i++) {
 		if (!addresses[i])
 			continue;
@@ -105,33 +91,25 @@ void python_code_peek(pid_t pid, const struct python_layout *layout, uint64_t *t
 			key_of(pid, layout, type, bytes[i], &keys[from[i]]);
 }
 
-/* Replaces characters that must not be in a report. */
-static gunichar printable(gunichar character)
-{
-	if (character < 0x20 || character == 0x7f)
-		return '?';
-	return g_unichar_validate(character) ? character : 0xfffd;
-}
-
 /* A str of the process as UTF-8. NULL: not a str. */
 static char *read_text(pid_t pid, const struct python_layout *layout, uint64_t address)
 {
-	uint8_t head[PYTHON_CODE_BYTES + 8], text[TEXT_MAX * 4];
+	uint8_t head[PYTHON_CODE_BYTES + 8], text[PYTHON_TEXT_MAX * 4];
 	uint64_t length, i;
 	uint32_t state;
 	unsigned int kind;
 	GString *string;
 
-	if (!peek(pid, address, head, MAX(layout->text_state, layout->text_length) + 8))
+	if (!code_peek(pid, address, head, MAX(layout->text_state, layout->text_length) + 8))
 		return NULL;
-	length = word(head, layout->text_length);
-	state = half(head, layout->text_state) >> layout->text_state_shift;
+	length = code_word(head, layout->text_length);
+	state = code_half(head, layout->text_state) >> layout->text_state_shift;
 	kind = TEXT_KIND(state);
 	if (!(state & TEXT_COMPACT) || (kind != 1 && kind != 2 && kind != 4) || length > G_MAXINT32)
 		return NULL;
-	length = MIN(length, TEXT_MAX);
+	length = MIN(length, PYTHON_TEXT_MAX);
 	address += state & TEXT_ASCII ? layout->text_ascii : layout->text_other;
-	if (length && !peek(pid, address, text, length * kind))
+	if (length && !code_peek(pid, address, text, length * kind))
 		return NULL;
 	string = g_string_sized_new(length);
 	for (i = 0; i < length; i++) {
@@ -140,8 +118,8 @@ static char *read_text(pid_t pid, const struct python_layout *layout, uint64_t a
 		if (kind == 2)
 			character = text[2 * i] | (gunichar)text[2 * i + 1] << 8;
 		else if (kind == 4)
-			character = half(text, 4 * i);
-		g_string_append_unichar(string, printable(character));
+			character = code_half(text, 4 * i);
+		g_string_append_unichar(string, code_printable(character));
 	}
 	return g_string_free(string, FALSE);
 }
@@ -154,11 +132,11 @@ static uint8_t *read_bytes(pid_t pid, const struct python_layout *layout, uint64
 	uint8_t *bytes;
 
 	*size = 0;
-	if (!peek(pid, address + layout->bytes_size, &length, sizeof(length)) || !length ||
-	    length > LINES_MAX)
+	if (!code_peek(pid, address + layout->bytes_size, &length, sizeof(length)) || !length ||
+	    length > PYTHON_LINES_MAX)
 		return NULL;
 	bytes = g_malloc(length);
-	if (!peek(pid, address + layout->bytes_data, bytes, length)) {
+	if (!code_peek(pid, address + layout->bytes_data, bytes, length)) {
 		g_free(bytes);
 		return NULL;
 	}
@@ -173,16 +151,28 @@ struct python_code *python_code_read(pid_t pid, const struct python_layout *layo
 
 	code->references = 1;
 	code->key = *key;
+	code->kind = layout->walk.kind;
 	code->version = layout->version;
 	code->free_threaded = layout->free_threaded;
 	code->first_line = key->first_line;
-	code->function = read_text(pid, layout, key->name);
-	code->file = read_text(pid, layout, key->file);
+	if (code->kind == INTERPRETER_RUBY) {
+		ruby_code_name(pid, layout, code);
+	} else if (code->kind == INTERPRETER_PHP) {
+		php_code_name(pid, layout, code);
+	} else {
+		code->function = read_text(pid, layout, key->name);
+		code->file = read_text(pid, layout, key->file);
+	}
 	if (!code->function || !code->file) {
 		python_code_unref(code);
 		return NULL;
 	}
-	code->lines = read_bytes(pid, layout, key->lines, &code->line_bytes);
+	if (code->kind == INTERPRETER_RUBY)
+		code->runs = ruby_code_runs(pid, layout, key);
+	else if (code->kind == INTERPRETER_PHP)
+		code->runs = php_code_runs(pid, layout, key);
+	else
+		code->lines = read_bytes(pid, layout, key->lines, &code->line_bytes);
 	return code;
 }
 
@@ -199,16 +189,29 @@ void python_code_unref(struct python_code *code)
 	g_free(code->function);
 	g_free(code->file);
 	g_free(code->lines);
+	if (code->runs)
+		g_array_free(code->runs, TRUE);
 	g_free(code);
 }
 
 bool python_code_is_internal(const struct python_code *code)
 {
-	return !code->first_line && code->key.file == code->key.name;
+	return code->kind < INTERPRETER_RUBY && !code->first_line &&
+	       code->key.file == code->key.name;
+}
+
+/* Bytes from the first instruction, of which the lower half of the address is known. */
+static uint32_t bytes_in(const struct python_code *code, int32_t instruction)
+{
+	return (uint32_t)instruction - (uint32_t)code->key.start;
 }
 
 bool python_code_has(const struct python_code *code, int32_t instruction)
 {
+	if (code->kind == INTERPRETER_RUBY)
+		return ruby_code_has(&code->key, bytes_in(code, instruction));
+	if (code->kind == INTERPRETER_PHP)
+		return php_code_has(&code->key, bytes_in(code, instruction));
 	/* Before 3.11 the size of the code is not known; without the GIL threads have copies. */
 	return !code->key.size || instruction < 0 || code->free_threaded ||
 	       (uint64_t)instruction < code->key.size * INSTRUCTION_BYTES;
@@ -299,13 +302,33 @@ static int64_t line_of_entries(const struct python_code *code, int32_t instructi
 	return -1;
 }
 
+/* The line of the last run that begins at this byte or before. */
+static int64_t line_of_runs(const struct python_code *code, uint32_t byte)
+{
+	guint low = 0, high = code->runs ? code->runs->len : 0;
+
+	while (low < high) {
+		guint middle = low + (high - low) / 2;
+
+		if (g_array_index(code->runs, struct python_run, middle).from <= byte)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low ? g_array_index(code->runs, struct python_run, low - 1).line : 0;
+}
+
 uint32_t python_code_line(const struct python_code *code, int32_t instruction)
 {
 	int64_t line;
 
-	if (instruction < 0)
+	if (code->kind == INTERPRETER_RUBY)
+		line = line_of_runs(code, ruby_code_at(bytes_in(code, instruction)));
+	else if (code->kind == INTERPRETER_PHP)
+		line = line_of_runs(code, bytes_in(code, instruction));
+	else if (instruction < 0)
 		return code->first_line;
-	if (code->version < 0x030a)
+	else if (code->version < 0x030a)
 		line = line_of_pairs(code, instruction);
 	else if (code->version < 0x030b)
 		line = line_of_pieces(code, instruction);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * python_code.h: code objects of another process's interpreter: function, file, lines. They may be
- * changed or freed while they are read: sizes are bounded, and what does not look like a code
- * object is rejected.
+ * python_code.h: code objects of another process's interpreter: function, file, lines; of Ruby its
+ * instruction sequences, of PHP its functions. They may be changed or freed while they are read:
+ * sizes are bounded, and what does not look like a code object is rejected.
  */
 #ifndef MEMTOLL_PYTHON_CODE_H
 #define MEMTOLL_PYTHON_CODE_H
 
+#include <glib.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -14,18 +15,31 @@
 
 #include "python/python_offsets.h"
 
+/* Longer names are cut, longer tables left out. */
+#define PYTHON_TEXT_MAX 4096
+#define PYTHON_LINES_MAX (1024 * 1024)
+
 /* Distinguishes code objects that successively had the same address. */
 struct python_code_key {
 	uint64_t type;
-	uint64_t size; /* number of instructions; 0 before 3.11 */
+	uint64_t size; /* number of instructions; 0 before 3.11. Ruby: of their words */
 	uint64_t file; /* addresses of the objects */
 	uint64_t name;
 	uint64_t lines;
 	uint64_t first_line;
+	uint64_t body;	/* Ruby: the rest of the object. PHP: the class */
+	uint64_t start; /* Ruby, PHP: address of the first instruction */
+};
+
+/* From an instruction on, in bytes from the first one, code is of this line. */
+struct python_run {
+	uint32_t from;
+	uint32_t line;
 };
 
 struct python_code {
 	struct python_code_key key;
+	uint32_t kind;	  /* enum memtoll_python_kind */
 	uint16_t version; /* of the interpreter: selects the format of lines */
 	bool free_threaded;
 	uint32_t first_line;
@@ -33,6 +47,7 @@ struct python_code {
 	char *file;
 	uint8_t *lines; /* the line table as it is */
 	size_t line_bytes;
+	GArray *runs; /* Ruby, PHP: struct python_run, in order; NULL: unreadable */
 	unsigned int references;
 };
 
@@ -64,8 +79,8 @@ bool python_code_is_internal(const struct python_code *code);
 bool python_code_has(const struct python_code *code, int32_t instruction);
 
 /*
- * The line of an instruction, given in bytes from the start of the code; the first line of the
- * function where the table has none. Sources: Objects/lnotab_notes.txt (3.9, 3.10),
+ * The line of an instruction, as struct memtoll_python has it; the first line of the function where
+ * the table has none. Sources: Objects/lnotab_notes.txt (3.9, 3.10),
  * Objects/locations.md (3.11 and later).
  */
 uint32_t python_code_line(const struct python_code *code, int32_t instruction);

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "host/target_memory.h"
+#include "python/php.h"
+#include "python/ruby.h"
 #include "symbols/image.h"
 
 /*
@@ -213,11 +215,32 @@ int python_offsets_described(const uint64_t words[PYTHON_DEBUG_WORDS], struct py
 	return described_walk(at, words, &layout->walk);
 }
 
-/* The interpreter's symbols in a file; values are addresses of the file. */
-struct python_symbols {
-	uint64_t runtime; /* _PyRuntime */
-	uint64_t version; /* Py_Version, 3.11 and later */
-};
+/* Note a symbol if it is an interpreter's. */
+static void note_symbol(const struct symbol *symbol, size_t index, size_t section,
+			struct python_symbols *found)
+{
+	if (strcmp(symbol->name, "_PyRuntime") == 0)
+		found->runtime = symbol->raw.st_value;
+	else if (strcmp(symbol->name, "Py_Version") == 0)
+		found->version = symbol->raw.st_value;
+	else if (strcmp(symbol->name, "ruby_version") == 0)
+		found->ruby_version = symbol->raw.st_value;
+	else if (strcmp(symbol->name, "executor_globals") == 0 && symbol->type == STT_OBJECT)
+		found->php_globals = symbol->raw.st_value;
+	else if (strcmp(symbol->name, "executor_globals_offset") == 0)
+		found->php_threads = symbol->raw.st_value;
+	else if (strcmp(symbol->name, "ruby_current_ec") == 0 && symbol->type == STT_TLS) {
+		found->has_ruby_context = true;
+		found->ruby_context = symbol->raw.st_value;
+		found->ruby_context_index = index;
+		found->ruby_section = section;
+	}
+}
+
+static bool is_any(const struct python_symbols *found)
+{
+	return found->runtime || found->ruby_version || found->php_globals || found->php_threads;
+}
 
 static void find_symbols(const struct image *image, uint32_t section, struct python_symbols *found)
 {
@@ -227,14 +250,9 @@ static void find_symbols(const struct image *image, uint32_t section, struct pyt
 
 	if (!image_symbols(image, section, &table))
 		return;
-	for (i = 0; i < table.count && !(found->runtime && found->version); i++) {
-		if (!symbol_table_get(&table, i, &symbol) || !symbol.defined)
-			continue;
-		if (strcmp(symbol.name, "_PyRuntime") == 0)
-			found->runtime = symbol.raw.st_value;
-		else if (strcmp(symbol.name, "Py_Version") == 0)
-			found->version = symbol.raw.st_value;
-	}
+	for (i = 0; i < table.count; i++)
+		if (symbol_table_get(&table, i, &symbol) && symbol.defined)
+			note_symbol(&symbol, i, table.section, found);
 }
 
 /* The digits after "python3." give the version; 0 where there are none. */
@@ -260,22 +278,17 @@ static uint16_t version_of_file(const struct image *image, const char *path)
 	return 0;
 }
 
-static int find_layout(pid_t pid, const struct mapping *mapping, const struct image *image,
+static int find_python(pid_t pid, const struct mapping *mapping, const struct image *image,
+		       uint64_t bias, const struct python_symbols *symbols,
 		       struct python_layout *layout)
 {
-	struct python_symbols symbols = {};
-	uint64_t bias, number, words[PYTHON_DEBUG_WORDS];
+	uint64_t number, words[PYTHON_DEBUG_WORDS];
 	uint16_t version;
 	size_t i;
 	int err;
 
-	find_symbols(image, SHT_DYNSYM, &symbols);
-	if (!symbols.runtime)
-		find_symbols(image, SHT_SYMTAB, &symbols);
-	if (!symbols.runtime || !image_bias(image, mapping, &bias))
-		return -ENODATA;
-	if (symbols.version) {
-		err = target_memory_read(pid, symbols.version + bias, &number, sizeof(number));
+	if (symbols->version) {
+		err = target_memory_read(pid, symbols->version + bias, &number, sizeof(number));
 		if (err)
 			return err;
 		version = number >> 16;
@@ -286,20 +299,38 @@ static int find_layout(pid_t pid, const struct mapping *mapping, const struct im
 	for (i = 0; i < G_N_ELEMENTS(layouts); i++) {
 		if (layouts[i].version == version) {
 			*layout = layouts[i];
-			layout->walk.runtime = symbols.runtime + bias;
+			layout->walk.runtime = symbols->runtime + bias;
 			return 0;
 		}
 	}
 	if (version < 0x030d)
 		return -ENOTSUP;
-	err = target_memory_read(pid, symbols.runtime + bias, words, sizeof(words));
+	err = target_memory_read(pid, symbols->runtime + bias, words, sizeof(words));
 	if (!err)
 		err = python_offsets_described(words, layout);
 	if (!err && layout->version != version)
 		err = -ENOTSUP;
 	layout->version = version;
-	layout->walk.runtime = symbols.runtime + bias;
+	layout->walk.runtime = symbols->runtime + bias;
 	return err;
+}
+
+static int find_layout(pid_t pid, const struct mapping *mapping, const struct image *image,
+		       struct python_layout *layout)
+{
+	struct python_symbols symbols = {};
+	uint64_t bias;
+
+	find_symbols(image, SHT_DYNSYM, &symbols);
+	if (!is_any(&symbols))
+		find_symbols(image, SHT_SYMTAB, &symbols);
+	if (!is_any(&symbols) || !image_bias(image, mapping, &bias))
+		return -ENODATA;
+	if (symbols.runtime)
+		return find_python(pid, mapping, image, bias, &symbols, layout);
+	if (symbols.ruby_version)
+		return ruby_layout_find(pid, image, bias, &symbols, layout);
+	return php_layout_find(image, bias, &symbols, layout);
 }
 
 int python_offsets_find(pid_t pid, const struct mapping *mapping, struct python_layout *layout)

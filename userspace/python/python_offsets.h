@@ -2,6 +2,7 @@
 /*
  * python_offsets.h: which CPython a file contains, and the layout of that version's frames and code
  * objects: by a table for 3.9 to 3.12, by the interpreter's own debug offsets for 3.13 and 3.14.
+ * Ruby and PHP are found with it; the layout of their code is theirs alone (ruby.h, php.h).
  */
 #ifndef MEMTOLL_PYTHON_OFFSETS_H
 #define MEMTOLL_PYTHON_OFFSETS_H
@@ -37,6 +38,19 @@ struct python_layout {
 };
 
 #define PYTHON_CODE_BYTES 256
+
+/* An interpreter's symbols in a file; values are addresses of the file, 0: it has none. */
+struct python_symbols {
+	uint64_t runtime;      /* _PyRuntime */
+	uint64_t version;      /* Py_Version, 3.11 and later */
+	uint64_t ruby_version; /* its name */
+	uint64_t
+		ruby_context; /* ruby_current_ec, in the block of each thread, where 0 is a place */
+	size_t ruby_context_index, ruby_section; /* and which symbol of which table it is */
+	bool has_ruby_context;
+	uint64_t php_globals; /* executor_globals */
+	uint64_t php_threads; /* executor_globals_offset: built with threads */
+};
 
 /*
  * Look for an interpreter in the file behind an executable mapping. 0 and *layout; -ENODATA: there

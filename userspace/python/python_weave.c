@@ -6,16 +6,25 @@
 
 /*
  * _PyEval_EvalFrameDefault, also parts that compilers split off (.cold, .part.0, .constprop.0), and
- * the functions of single instructions that replace it (3.14, built with clang).
+ * the functions of single instructions that replace it (3.14, built with clang). Ruby's and PHP's.
  */
 bool python_is_loop(const char *function)
 {
-	static const char loop[] = "_PyEval_EvalFrameDefault", instruction[] = "_TAIL_CALL_";
-	size_t length = sizeof(loop) - 1;
+	static const char *const loops[] = { "_PyEval_EvalFrameDefault", "rb_vm_exec",
+					     "execute_ex" };
+	static const char instruction[] = "_TAIL_CALL_";
+	size_t i;
 
 	if (!strncmp(function, instruction, sizeof(instruction) - 1))
 		return true;
-	return !strncmp(function, loop, length) && (!function[length] || function[length] == '.');
+	for (i = 0; i < sizeof(loops) / sizeof(loops[0]); i++) {
+		size_t length = strlen(loops[i]);
+
+		if (!strncmp(function, loops[i], length) &&
+		    (!function[length] || function[length] == '.'))
+			return true;
+	}
+	return false;
 }
 
 struct shape {

@@ -123,13 +123,26 @@ static int write_native(struct stack_writer *writer, uint64_t id, const struct d
 	return err;
 }
 
+static enum frame_kind kind_of(const struct python_code *code)
+{
+	switch (code->kind) {
+	case INTERPRETER_RUBY:
+		return FRAME_RUBY;
+	case INTERPRETER_PHP:
+		return FRAME_PHP;
+	default:
+		return FRAME_PYTHON;
+	}
+}
+
 static int write_python(struct stack_writer *writer, uint64_t id, const struct python_frame *python,
 			unsigned int *depth)
 {
-	struct frame frame = { .module = "", .kind = FRAME_PYTHON, .build_id = "" };
+	struct frame frame = { .module = "", .build_id = "" };
 
 	if (!python->code)
 		return 0;
+	frame.kind = kind_of(python->code);
 	frame.function = python->code->function;
 	frame.file = python->code->file;
 	frame.line = python_code_line(python->code, python->instruction);

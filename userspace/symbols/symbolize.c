@@ -83,6 +83,10 @@ const char *frame_kind_name(enum frame_kind kind)
 		return "python";
 	case FRAME_JIT:
 		return "jit";
+	case FRAME_RUBY:
+		return "ruby";
+	case FRAME_PHP:
+		return "php";
 	}
 	return "native";
 }

@@ -19,6 +19,8 @@ enum frame_kind {
 	FRAME_NATIVE = 0,
 	FRAME_PYTHON = 1,
 	FRAME_JIT = 2,
+	FRAME_RUBY = 3,
+	FRAME_PHP = 4,
 };
 
 const char *frame_kind_name(enum frame_kind kind);

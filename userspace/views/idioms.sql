@@ -50,7 +50,13 @@ INSERT INTO idiom (position, code, language, function, text) VALUES
 'In Rust Vec::with_capacity() does not clear, and resize() and vec![0; n] do; clear() keeps a Vec''s
 	memory.'),
 (16, 'cow', 'Ruby', '',
-'In Ruby Process.warmup (3.3) before the fork has the heap in order.');
+'In Ruby the collector writes to each object until it is an old one: Process.warmup before the fork
+	(3.3 and later), or GC.compact (2.7 and later), spares the children that.'),
+(17, '*storm', 'Ruby', '',
+'In Ruby io.read(n, buffer) and io.readpartial(n, buffer) read into a String that is kept.'),
+(18, 'own-storm', 'PHP', '',
+'In PHP each block of 2 MiB or more is mapped and unmapped by itself (ZendMM''s huge blocks): what
+	is handled in pieces of 1 MiB is taken from memory that ZendMM keeps.');
 
 -- The stacks that an advice is about: of the site with the most time of its toll, or of the storm.
 CREATE VIEW advised_stack AS
@@ -74,7 +80,8 @@ WHERE stack_id <> 0;
 -- The language of a stack: of its library's code, or of the program's own by its files.
 CREATE VIEW advised_language AS
 SELECT DISTINCT s.code, CASE
-	WHEN l.kind = 'python' THEN 'Python' WHEN l.file GLOB '*.go' THEN 'Go'
+	WHEN l.kind = 'python' THEN 'Python' WHEN l.kind = 'ruby' THEN 'Ruby'
+	WHEN l.kind = 'php' THEN 'PHP' WHEN l.file GLOB '*.go' THEN 'Go'
 	WHEN l.file GLOB '*.rs' THEN 'Rust'
 	ELSE (SELECT i.language FROM library_code c JOIN idiom i
 		ON i.language = SUBSTR(c.reason, 1, INSTR(c.reason, ':') - 1)

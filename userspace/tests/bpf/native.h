@@ -29,9 +29,9 @@
 #include "stacks/stack.bpf.c"
 #include "stacks/call_stack.bpf.c"
 #include "stacks/site.bpf.c"
-#define read_chunk read_python_chunk
 #include "stacks/python.bpf.c"
-#undef read_chunk
+#include "stacks/ruby.bpf.c"
+#include "stacks/php.bpf.c"
 #include "memory/page_state.bpf.c"
 #include "probes/read.bpf.c"
 #include "probes/fault.bpf.c"

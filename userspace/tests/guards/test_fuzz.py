@@ -64,7 +64,7 @@ def test_a_few_tries(tmp_path: Path, name: str, tries: int) -> None:
     assert (done.returncode, done.stdout) == (0, f"{name}: {tries} tries, nothing found (--seed 7919)\n"), done
 
 
-@pytest.mark.parametrize("name", ["options", "perf_map", "cgroup", "maps", "python", "heap"])
+@pytest.mark.parametrize("name", ["options", "perf_map", "cgroup", "maps", "python", "interpreters", "heap"])
 def test_a_few_tries_of_what_is_named(tmp_path: Path, name: str) -> None:
     begin = sorted((TESTS / "fuzz" / "corpus" / name).iterdir())
     done = fuzz(f"fuzz_{name}", *SEED, "--tries", "31", "--keep", tmp_path, *begin)

@@ -621,6 +621,9 @@ static void test_loops_by_name(void **state)
 	assert_true(python_is_loop("_PyEval_EvalFrameDefault.cold"));
 	assert_true(python_is_loop("_PyEval_EvalFrameDefault.constprop.0"));
 	assert_true(python_is_loop("_TAIL_CALL_CALL_KW"));
+	assert_true(python_is_loop("rb_vm_exec"));
+	assert_true(python_is_loop("execute_ex"));
+	assert_false(python_is_loop("execute_example"));
 	assert_false(python_is_loop("_PyEval_EvalFrame"));
 	assert_false(python_is_loop("_PyEval_EvalFrameDefaultish"));
 	assert_false(python_is_loop("PyEval_EvalCode"));

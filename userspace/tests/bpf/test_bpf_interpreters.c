@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Frames of Ruby and PHP interpreters, from structures laid out by the test as userspace's offsets
+ * say.
+ */
+#include "tests/bpf/native.h"
+
+#define SELF 0x7f0000777740ULL
+#define BLOCKS 0x7f0000100000ULL
+#define BLOCK 0x7f0000200000ULL
+#define BLOCK_MODULE 3
+#define CONTEXT_OFFSET 8
+#define CONTEXT 0x7f0000300000ULL
+#define FRAME(i) (0x7f0000400000ULL + 64 * (i))
+#define CODE(i) (0x7f0000600000ULL + 0x1000 * (i))
+#define INSTRUCTION(i) (0x7f1100000010ULL + 8 * (i))
+#define ENVIRONMENT(i) (0x7f0000700000ULL + 8 * (i))
+#define GLOBALS 0x7f0000800000ULL
+#define CALL(i) (0x7f0000900000ULL + 0x100 * (i))
+#define NATIVE_ID 0x1234567ULL
+
+/* Of a Ruby frame's environment, of a PHP call, and of a PHP function. */
+#define METHOD 0x11110001ULL
+#define OUTERMOST 0x79990001ULL
+#define FINISH (1ULL << 5)
+#define TOP (1ULL << 17)
+enum { INTERNAL = 1, WRITTEN = 2, EVALUATED = 4 };
+
+static struct memtoll_target target;
+
+static void poke(__u64 address, __u64 word)
+{
+	kernel_poke_word(USER, address, word);
+}
+
+static const struct memtoll_python *walk_frames(__u64 *id)
+{
+	struct thread *thread = host_thread();
+
+	*id = python_walk(&thread->python, &target, NATIVE_ID);
+	return &thread->python.python;
+}
+
+static void assert_frame(const struct memtoll_python *frames, unsigned at, unsigned i, __u32 flags)
+{
+	assert_int_equal(frames->frames[at].code, CODE(i));
+	assert_int_equal(frames->frames[at].instruction, (__u32)INSTRUCTION(i));
+	assert_int_equal(frames->frames[at].flags, flags);
+}
+
+/* ---- Ruby ---- */
+
+/* As 3.1 has it, in a library; so many frames, side by side. */
+static void begin_ruby(unsigned frames)
+{
+	host_begin();
+	memset(&target, 0, sizeof(target));
+	target.python = (struct memtoll_python_offsets){
+		.runtime = CONTEXT_OFFSET,
+		.kind = INTERPRETER_RUBY,
+		.block_module = BLOCK_MODULE,
+		.state_bytes = 56,
+		.state_stack = 0,
+		.state_stack_words = 8,
+		.state_frame = 16,
+		.frame_bytes = 64,
+		.frame_instruction = 0,
+		.frame_code = 16,
+		.frame_owner = 32,
+	};
+	host.task.thread.fsbase = SELF;
+	poke(SELF + 8, BLOCKS);
+	poke(BLOCKS + 16 * BLOCK_MODULE, BLOCK);
+	poke(BLOCK + CONTEXT_OFFSET, CONTEXT);
+	poke(CONTEXT, FRAME(0));
+	poke(CONTEXT + 8, 8 * frames);
+	poke(CONTEXT + 16, FRAME(0));
+	poke(CONTEXT + 48, 0);
+	thread_create(&host.task);
+}
+
+static void lay_frame(unsigned i, __u64 environment)
+{
+	poke(FRAME(i), INSTRUCTION(i));
+	poke(FRAME(i) + 16, CODE(i));
+	poke(FRAME(i) + 32, ENVIRONMENT(i));
+	poke(FRAME(i) + 56, 0);
+	poke(ENVIRONMENT(i), environment);
+}
+
+/* A function in C has no code, one that yields to C has no instruction. */
+static void lay_frame_of_c(unsigned i, bool has_code)
+{
+	lay_frame(i, METHOD);
+	poke(FRAME(i), 0);
+	poke(FRAME(i) + 16, has_code ? CODE(i) : 0);
+}
+
+static void test_ruby(void **state)
+{
+	const struct memtoll_python *frames;
+	__u64 id, again;
+	unsigned loops;
+
+	for (loops = 0; loops < 2; loops++) {
+		begin_ruby(6);
+		if (!loops)
+			kernel_lacks("BPF_FUNC_loop");
+		lay_frame_of_c(0, false);
+		lay_frame(1, METHOD | FINISH);
+		lay_frame_of_c(2, true);
+		lay_frame(3, METHOD);
+		lay_frame(4, METHOD | FINISH);
+		lay_frame(5, OUTERMOST | FINISH);
+		/* Beyond the stack's end there is more. */
+		lay_frame(6, METHOD);
+		frames = walk_frames(&id);
+		assert_int_equal(frames->depth, 3);
+		assert_int_equal(frames->flags, 0);
+		assert_frame(frames, 0, 1, PYTHON_ENTRY);
+		assert_frame(frames, 1, 3, 0);
+		assert_frame(frames, 2, 4, PYTHON_ENTRY);
+		assert_int_equal(host_thread()->python.top.frame_at, CONTEXT + 16);
+		assert_int_equal(host_thread()->python.top.frame, FRAME(0));
+		walk_frames(&again);
+		assert_int_equal(again, id);
+		/* Another line of the outermost method is another stack. */
+		poke(FRAME(4), INSTRUCTION(4) + 8);
+		walk_frames(&again);
+		assert_int_not_equal(again, id);
+		assert_lost_only(0, 0);
+	}
+}
+
+/* Its variable lies right at the thread's pointer where the program has the interpreter in itself. */
+static void test_ruby_in_the_program(void **state)
+{
+	__u64 id;
+
+	begin_ruby(1);
+	target.python.block_module = 0;
+	target.python.runtime = -16LL;
+	poke(SELF + 8, 0);
+	poke(SELF - 16, CONTEXT);
+	lay_frame(0, METHOD | FINISH);
+	assert_int_equal(walk_frames(&id)->depth, 1);
+}
+
+/* Of a thread that runs no Ruby; whose block is not there yet; whose blocks cannot be read. */
+static void test_thread_without_ruby(void **state)
+{
+	unsigned way;
+	__u64 id;
+
+	for (way = 0; way < 4; way++) {
+		begin_ruby(1);
+		lay_frame(0, METHOD | FINISH);
+		if (way == 0)
+			poke(BLOCK + CONTEXT_OFFSET, 0);
+		else if (way == 1)
+			poke(BLOCKS + 16 * BLOCK_MODULE, ~0ULL);
+		else if (way == 2)
+			poke(SELF + 8, 0x7f0099999000);
+		else
+			poke(BLOCK + CONTEXT_OFFSET, 0x7f0099999000);
+		assert_int_equal(walk_frames(&id)->depth, 0);
+		assert_int_equal(id, NATIVE_ID);
+		assert_int_equal(host_thread()->python.top.frame, 0);
+		assert_lost_only(0, 0);
+	}
+}
+
+static void test_deep_ruby(void **state)
+{
+	const struct memtoll_python *frames;
+	unsigned i, depth;
+	__u64 id;
+
+	for (depth = 47; depth < 53; depth++) {
+		begin_ruby(depth);
+		for (i = 0; i < depth; i++)
+			lay_frame(i, METHOD);
+		frames = walk_frames(&id);
+		assert_int_equal(frames->depth,
+				 depth < MEMTOLL_PYTHON_DEPTH ? depth : MEMTOLL_PYTHON_DEPTH);
+		assert_int_equal(frames->flags,
+				 depth > MEMTOLL_PYTHON_DEPTH ? PYTHON_TRUNCATED : 0);
+	}
+}
+
+/* A stack that says of itself that it has no end, of which two pages are there. */
+static void test_endless_ruby(void **state)
+{
+	const struct memtoll_python *frames;
+	unsigned i;
+	__u64 id;
+
+	begin_ruby(0);
+	poke(CONTEXT + 8, 1ULL << 40);
+	for (i = 0; i < 8192 / 64; i++)
+		lay_frame_of_c(i, false);
+	frames = walk_frames(&id);
+	assert_int_equal(frames->depth, 0);
+	assert_int_equal(frames->flags, PYTHON_TRUNCATED);
+	poke(CONTEXT + 16, FRAME(8192 / 64 - 3));
+	frames = walk_frames(&id);
+	assert_int_equal(frames->flags, PYTHON_BROKEN);
+	assert_lost_only(LOST_PYTHON_WALK, 1);
+	/* Its innermost frame is not in it. */
+	poke(CONTEXT + 16, ~0ULL - 7);
+	assert_int_equal(walk_frames(&id)->depth, 0);
+}
+
+/* ---- PHP ---- */
+
+/* As 8.2 has it. */
+static void begin_php(__u64 innermost)
+{
+	host_begin();
+	memset(&target, 0, sizeof(target));
+	target.python = (struct memtoll_python_offsets){
+		.runtime = GLOBALS,
+		.kind = INTERPRETER_PHP,
+		.state_frame = 488,
+		.frame_bytes = 56,
+		.frame_instruction = 0,
+		.frame_code = 24,
+		.frame_owner = 40,
+		.frame_previous = 48,
+	};
+	poke(GLOBALS + 488, innermost);
+	thread_create(&host.task);
+}
+
+static void lay_call(unsigned i, unsigned type, __u64 how, __u64 below)
+{
+	poke(CALL(i), INSTRUCTION(i));
+	poke(CALL(i) + 24, CODE(i));
+	/* In its upper half: the number of its arguments. */
+	poke(CALL(i) + 40, 7ULL << 32 | how);
+	poke(CALL(i) + 48, below);
+	poke(CODE(i), 0x7f00 | type);
+}
+
+static void test_php(void **state)
+{
+	const struct memtoll_python *frames;
+	__u64 id, again;
+	unsigned loops;
+
+	for (loops = 0; loops < 2; loops++) {
+		begin_php(CALL(0));
+		if (!loops)
+			kernel_lacks("BPF_FUNC_loop");
+		lay_call(0, INTERNAL, 0, CALL(1));
+		lay_call(1, WRITTEN, TOP, CALL(2));
+		lay_call(2, INTERNAL, TOP, CALL(3));
+		lay_call(3, EVALUATED, 0, CALL(4));
+		lay_call(4, WRITTEN, TOP, CALL(5));
+		/* One without a function. */
+		lay_call(5, WRITTEN, 0, 0);
+		poke(CALL(5) + 24, 0);
+		frames = walk_frames(&id);
+		assert_int_equal(frames->depth, 3);
+		assert_int_equal(frames->flags, 0);
+		assert_frame(frames, 0, 1, PYTHON_ENTRY);
+		assert_frame(frames, 1, 3, 0);
+		assert_frame(frames, 2, 4, PYTHON_ENTRY);
+		walk_frames(&again);
+		assert_int_equal(again, id);
+		poke(CALL(4), INSTRUCTION(4) + 32);
+		walk_frames(&again);
+		assert_int_not_equal(again, id);
+		assert_lost_only(0, 0);
+	}
+}
+
+/* What the first thread runs is none of another one's. */
+static void test_other_thread_of_php(void **state)
+{
+	__u64 id;
+
+	begin_php(CALL(0));
+	lay_call(0, WRITTEN, TOP, 0);
+	assert_int_equal(walk_frames(&id)->depth, 1);
+	host.task.pid = TGID + 1;
+	thread_create(&host.task);
+	assert_int_equal(walk_frames(&id)->depth, 0);
+	assert_int_equal(id, NATIVE_ID);
+}
+
+static void test_php_at_rest(void **state)
+{
+	__u64 id;
+
+	begin_php(0);
+	assert_int_equal(walk_frames(&id)->depth, 0);
+	assert_int_equal(host_thread()->python.top.frame, 0);
+	assert_lost_only(0, 0);
+}
+
+/* Calls in a circle, and one that leads to nowhere. */
+static void test_hostile_php(void **state)
+{
+	const struct memtoll_python *frames;
+	__u64 id;
+
+	begin_php(CALL(0));
+	lay_call(0, WRITTEN, 0, CALL(1));
+	lay_call(1, WRITTEN, 0, CALL(0));
+	frames = walk_frames(&id);
+	assert_int_equal(frames->depth, MEMTOLL_PYTHON_DEPTH);
+	assert_int_equal(frames->flags, PYTHON_TRUNCATED);
+	lay_call(1, INTERNAL, 0, CALL(1));
+	frames = walk_frames(&id);
+	assert_int_equal(frames->depth, 1);
+	assert_int_equal(frames->flags, PYTHON_TRUNCATED);
+	poke(CALL(1) + 48, 0x7f0099999000);
+	frames = walk_frames(&id);
+	assert_int_equal(frames->flags, PYTHON_BROKEN);
+	assert_lost_only(LOST_PYTHON_WALK, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_ruby),
+		cmocka_unit_test(test_ruby_in_the_program),
+		cmocka_unit_test(test_thread_without_ruby),
+		cmocka_unit_test(test_deep_ruby),
+		cmocka_unit_test(test_endless_ruby),
+		cmocka_unit_test(test_php),
+		cmocka_unit_test(test_other_thread_of_php),
+		cmocka_unit_test(test_php_at_rest),
+		cmocka_unit_test(test_hostile_php),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * fuzz_interpreters.c: structures of Ruby and PHP as a process has them: a byte that says whose, then
+ * memory with code, names and line tables. A word of that memory whose upper half is POINTER points
+ * into it: cycles and overlaps are easily made.
+ */
+#define _GNU_SOURCE 1
+
+#include "fuzz.h"
+
+#include <glib.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "python/python_code.h"
+#include "python/python_offsets.h"
+
+#define POINTER 0x5eed5eedU
+#define CODE_STEP 512 /* from code to code */
+
+static void relocate(uint8_t *memory, size_t size)
+{
+	uint64_t word;
+	size_t at;
+
+	for (at = 0; at + sizeof(word) <= size; at += sizeof(word)) {
+		memcpy(&word, memory + at, sizeof(word));
+		if (word >> 32 != POINTER)
+			continue;
+		word = (uint64_t)(uintptr_t)memory + (uint32_t)word % size;
+		memcpy(memory + at, &word, sizeof(word));
+	}
+}
+
+static void look_at(const struct python_layout *layout, const struct python_code_key *key)
+{
+	static const uint32_t places[] = { 0, 8, 32, 4096, UINT32_MAX };
+	struct python_code *code = python_code_read(getpid(), layout, key);
+	size_t i;
+
+	if (!code)
+		return;
+	if (!g_utf8_validate(code->function, -1, NULL) || !g_utf8_validate(code->file, -1, NULL) ||
+	    (code->runs && code->runs->len > PYTHON_LINES_MAX))
+		abort();
+	for (i = 0; i < G_N_ELEMENTS(places); i++) {
+		int32_t instruction = (int32_t)((uint32_t)key->start + places[i]);
+
+		if (python_code_has(code, instruction))
+			python_code_line(code, instruction);
+	}
+	python_code_unref(code);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct python_code_key keys[PYTHON_CODES_MAX];
+	uint64_t addresses[PYTHON_CODES_MAX], type = 0;
+	struct python_layout layout = {};
+	uint8_t *memory;
+	size_t count, i;
+
+	if (size < 2)
+		return 0;
+	layout.walk.kind = data[0] & 1 ? INTERPRETER_PHP : INTERPRETER_RUBY;
+	layout.version = data[0] & 1 ? 0x0802 : 0x0301;
+	size--;
+	memory = g_memdup2(data + 1, size);
+	relocate(memory, size);
+	count = MIN(size / CODE_STEP + 1, PYTHON_CODES_MAX);
+	for (i = 0; i < count; i++)
+		addresses[i] = (uint64_t)(uintptr_t)memory + i * CODE_STEP;
+	python_code_peek(getpid(), &layout, &type, addresses, count, keys);
+	for (i = 0; i < count; i++)
+		if (keys[i].type)
+			look_at(&layout, &keys[i]);
+	g_free(memory);
+	return 0;
+}

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Code of Ruby and PHP interpreters. Ruby's own idea of its line tables, names and files is printed by
+ * a running one, in which they are read. Structures that nobody made well are in the test's memory.
+ */
+#define _GNU_SOURCE 1
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <glib.h>
+
+#include "host/proc.h"
+#include "python/python.h"
+#include "python/python_code.h"
+#include "python/python_offsets.h"
+
+#define WORD_BYTES 8
+
+struct interpreter {
+	pid_t pid;
+	int to;
+	FILE *from;
+};
+
+/* Run a program that prints what it has to say, and then waits for its input to end. */
+static void start(struct interpreter *interpreter, const char *const *command)
+{
+	int to[2], from[2];
+
+	assert_int_equal(pipe2(to, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(from, O_CLOEXEC), 0);
+	interpreter->pid = fork();
+	assert_true(interpreter->pid >= 0);
+	if (!interpreter->pid) {
+		dup2(to[0], 0);
+		dup2(from[1], 1);
+		execvp(command[0], (char *const *)command);
+		_exit(127);
+	}
+	close(to[0]);
+	close(from[1]);
+	interpreter->to = to[1];
+	interpreter->from = fdopen(from[0], "re");
+	assert_non_null(interpreter->from);
+}
+
+static void stop(struct interpreter *interpreter)
+{
+	int status;
+
+	close(interpreter->to);
+	fclose(interpreter->from);
+	assert_int_equal(waitpid(interpreter->pid, &status, 0), interpreter->pid);
+	assert_int_equal(status, 0);
+}
+
+static bool find_layout(pid_t pid, struct python_layout *layout)
+{
+	struct maps maps = {};
+	bool found = false;
+	size_t i;
+
+	assert_int_equal(maps_read(pid, &maps), 0);
+	for (i = 0; i < maps.count && !found; i++)
+		found = maps.entries[i].exec && maps.entries[i].inode &&
+			!python_offsets_find(pid, &maps.entries[i], layout);
+	maps_free(&maps);
+	return found;
+}
+
+/* ---- Ruby's own words ---- */
+
+/*
+ * Of each piece of code of some of its library, and of a method of a thousand lines: address, first
+ * line, where its instructions begin and their lines; name and file.
+ */
+static const char ruby_program[] =
+	"require 'fiddle'\n"
+	"def lines(code)\n"
+	"  line = 0\n"
+	"  code.disasm.split(\"\\n== disasm\")[0].lines.filter_map do |text|\n"
+	"    at = text[/\\A(\\d{4,}) /, 1] or next\n"
+	"    line = $1.to_i if text =~ /\\(\\s*(\\d+)\\)(\\[\\w+\\])?\\s*\\z/\n"
+	"    \"#{at.to_i} #{line}\"\n"
+	"  end\n"
+	"end\n"
+	"def show(code)\n"
+	"  place = Fiddle::Pointer.new(Fiddle.dlwrap(code) + 32).ptr.to_i\n"
+	"  puts place, code.first_lineno, lines(code).join(' '), code.label, code.path\n"
+	"  $kept << code\n"
+	"  code.each_child { |child| show(child) }\n"
+	"end\n"
+	"$kept = []\n"
+	"%w[set optparse erb].each do |name|\n"
+	"  path = $LOAD_PATH.map { |place| \"#{place}/#{name}.rb\" }.find { |path| File.exist?(path) }\n"
+	"  show(RubyVM::InstructionSequence.compile_file(path))\n"
+	"end\n"
+	"long = (1..1009).map { |i| \"x = #{i}.to_s + x\\n\" + \"\\n\" * (i % 3) }.join\n"
+	"show(RubyVM::InstructionSequence.compile(\"def größe(x)\\n#{long}end\", 'путь/файл.rb'))\n"
+	"show(RubyVM::InstructionSequence.compile('1', \"a\\u0007\\e[31mb\"))\n"
+	"puts 0\n"
+	"$stdout.flush\n"
+	"$stdin.read\n";
+
+static char *next_line(struct interpreter *interpreter)
+{
+	char *line = NULL;
+	size_t size = 0;
+	ssize_t length = getline(&line, &size, interpreter->from);
+
+	assert_true(length > 0);
+	line[length - 1] = '\0';
+	return line;
+}
+
+/* While an instruction is executed the frame has the next one. Number of instructions. */
+static unsigned int check_lines(const struct python_code *code, char *text)
+{
+	unsigned int count = 0;
+	char *at = text;
+	unsigned long line = 0, place;
+
+	while (*at) {
+		place = strtoul(at, &at, 10);
+		if (count &&
+		    python_code_line(code, (int32_t)(code->key.start + place * WORD_BYTES)) != line)
+			fail_msg("%s of %s before word %lu: %u, not %lu", code->function,
+				 code->file, place,
+				 python_code_line(code,
+						  (int32_t)(code->key.start + place * WORD_BYTES)),
+				 line);
+		line = strtoul(at, &at, 10);
+		count++;
+	}
+	return count;
+}
+
+static unsigned int check_code(struct interpreter *ruby, const struct python_layout *layout,
+			       uint64_t address)
+{
+	char *first = next_line(ruby), *lines = next_line(ruby), *label = next_line(ruby);
+	char *path = next_line(ruby);
+	struct python_code_key key;
+	struct python_code *code;
+	uint64_t type = 0;
+	unsigned int count;
+
+	python_code_peek(ruby->pid, layout, &type, &address, 1, &key);
+	assert_true(key.type);
+	assert_int_equal(key.first_line, strtoul(first, NULL, 10));
+	code = python_code_read(ruby->pid, layout, &key);
+	assert_non_null(code);
+	assert_string_equal(code->function, label);
+	/* What would do something to a terminal is not in the name. */
+	if (!strstr(path, "[31m"))
+		assert_string_equal(code->file, path);
+	else
+		assert_string_equal(code->file, "a??[31mb");
+	count = check_lines(code, lines);
+	python_code_unref(code);
+	free(first);
+	free(lines);
+	free(label);
+	free(path);
+	return count;
+}
+
+static void test_code_of_the_library(void **state)
+{
+	const char *const command[] = { "ruby", "-e", ruby_program, NULL };
+	unsigned int codes = 0, instructions = 0;
+	struct python_layout layout;
+	struct interpreter ruby;
+	uint64_t address;
+
+	(void)state;
+	start(&ruby, command);
+	for (;;) {
+		char *line = next_line(&ruby);
+
+		address = strtoull(line, NULL, 10);
+		free(line);
+		if (!address)
+			break;
+		if (!codes++) {
+			assert_true(find_layout(ruby.pid, &layout));
+			assert_int_equal(layout.walk.kind, INTERPRETER_RUBY);
+			assert_int_equal(layout.version, 0x0301);
+		}
+		instructions += check_code(&ruby, &layout, address);
+	}
+	assert_true(codes > 100 && instructions > 10000);
+	stop(&ruby);
+}
+
+/* ---- found ---- */
+
+static void check_found(const char *const *command, uint32_t kind)
+{
+	struct memtoll_python_offsets offsets = {};
+	struct python *python = python_new();
+	struct interpreter interpreter;
+	struct maps maps = {};
+
+	start(&interpreter, command);
+	free(next_line(&interpreter));
+	assert_int_equal(maps_read(interpreter.pid, &maps), 0);
+	assert_int_equal(python_show(python, interpreter.pid, &maps, &offsets), 1);
+	assert_int_equal(offsets.kind, kind);
+	assert_true(offsets.runtime);
+	assert_int_equal(python_show(python, interpreter.pid, &maps, &offsets), 0);
+	python_exec(python, interpreter.pid);
+	assert_int_equal(python_show(python, interpreter.pid, &maps, &offsets), 1);
+	assert_int_equal(python_unsupported(python), 0);
+	maps_free(&maps);
+	stop(&interpreter);
+	python_free(python);
+}
+
+static void test_interpreters_are_found(void **state)
+{
+	const char *const ruby[] = { "ruby", "-e", "puts 1; $stdout.flush; $stdin.read", NULL };
+	const char *const php[] = { "php", "-r", "echo \"1\\n\"; fgets(STDIN);", NULL };
+
+	(void)state;
+	check_found(ruby, INTERPRETER_RUBY);
+	check_found(php, INTERPRETER_PHP);
+}
+
+/* ---- what nobody made ---- */
+
+static const struct {
+	uint32_t kind;
+	uint16_t version;
+} kinds[] = { { INTERPRETER_RUBY, 0x0301 }, { INTERPRETER_PHP, 0x0802 } };
+
+#define WORDS 4099
+
+/* What an object of the interpreter begins with, so that it is looked at further. */
+static uint64_t beginning(GRand *rand, uint32_t kind)
+{
+	static const uint64_t ruby[] = { 0x701a, 0x5, 0x2005, 0x7, 0x2007, 0x7c005 };
+	static const uint64_t php[] = { 2, 4, 1 };
+
+	return kind == INTERPRETER_RUBY ? ruby[g_rand_int_range(rand, 0, G_N_ELEMENTS(ruby))] :
+					  php[g_rand_int_range(rand, 0, G_N_ELEMENTS(php))];
+}
+
+/* Pointers into it, small and huge numbers, objects: cycles and overlaps. */
+static void fill(GRand *rand, uint32_t kind, uint64_t *memory)
+{
+	size_t i;
+
+	for (i = 0; i < WORDS; i++) {
+		switch (g_rand_int_range(rand, 0, 8)) {
+		case 0:
+			memory[i] = g_rand_int(rand);
+			break;
+		case 1:
+			memory[i] = (uint64_t)g_rand_int(rand) << 32 | g_rand_int(rand);
+			break;
+		case 2:
+			memory[i] = g_rand_int_range(rand, 0, 3001);
+			break;
+		case 3:
+			memory[i] = beginning(rand, kind);
+			break;
+		default:
+			memory[i] = (uint64_t)(uintptr_t)&memory[g_rand_int_range(rand, 0, WORDS)];
+		}
+	}
+}
+
+static void look_at(const struct python_layout *layout, const struct python_code_key *key)
+{
+	static const uint32_t places[] = { 0, 8, 32, 4096, 1U << 20, UINT32_MAX };
+	struct python_code *code = python_code_read(getpid(), layout, key);
+	size_t i;
+
+	if (!code)
+		return;
+	assert_true(g_utf8_validate(code->function, -1, NULL));
+	assert_true(g_utf8_validate(code->file, -1, NULL));
+	assert_false(python_code_is_internal(code));
+	for (i = 0; i < G_N_ELEMENTS(places); i++) {
+		int32_t instruction = (int32_t)((uint32_t)key->start + places[i]);
+
+		python_code_has(code, instruction);
+		python_code_line(code, instruction);
+	}
+	python_code_unref(code);
+}
+
+static void test_hostile_structures(void **state)
+{
+	g_autoptr(GRand) rand = g_rand_new_with_seed(7919);
+	g_autofree uint64_t *memory = g_new(uint64_t, WORDS);
+	struct python_code_key keys[PYTHON_CODES_MAX];
+	uint64_t addresses[PYTHON_CODES_MAX], type;
+	unsigned int round, found = 0;
+	size_t i;
+
+	(void)state;
+	for (round = 0; round < 211; round++) {
+		struct python_layout layout = { .version = kinds[round % 2].version };
+
+		layout.walk.kind = kinds[round % 2].kind;
+		type = 0;
+		fill(rand, layout.walk.kind, memory);
+		for (i = 0; i < PYTHON_CODES_MAX; i++) {
+			size_t at = g_rand_int_range(rand, 0, WORDS);
+
+			memory[at] = beginning(rand, layout.walk.kind);
+			addresses[i] = (uint64_t)(uintptr_t)&memory[at];
+		}
+		addresses[0] = 0;
+		addresses[1] = 1;
+		addresses[2] = UINT64_MAX;
+		python_code_peek(getpid(), &layout, &type, addresses, PYTHON_CODES_MAX, keys);
+		for (i = 0; i < 3; i++)
+			assert_int_equal(keys[i].type, 0);
+		for (; i < PYTHON_CODES_MAX; i++) {
+			if (!keys[i].type)
+				continue;
+			found++;
+			look_at(&layout, &keys[i]);
+		}
+	}
+	assert_true(found > 1000);
+}
+
+/* Of a version that no table has: no code at all. */
+static void test_unknown_version(void **state)
+{
+	uint64_t object[64] = { 0x701a }, address = (uint64_t)(uintptr_t)object, type = 0;
+	struct python_code_key key;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < G_N_ELEMENTS(kinds); i++) {
+		struct python_layout layout = { .version = 0x6363 };
+
+		layout.walk.kind = kinds[i].kind;
+		python_code_peek(getpid(), &layout, &type, &address, 1, &key);
+		assert_int_equal(key.type, 0);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_code_of_the_library),
+		cmocka_unit_test(test_interpreters_are_found),
+		cmocka_unit_test(test_hostile_structures),
+		cmocka_unit_test(test_unknown_version),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
