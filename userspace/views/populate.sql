@@ -87,3 +87,13 @@ SELECT COALESCE((SELECT SUM(time_ns) FROM part), 0.0) AS populated_ns,
 	c.call AS cleared_call,
 	(SELECT p.code FROM stack_place p WHERE p.stack_id = c.stack_id) AS cleared_place
 FROM freed f JOIN sampled d LEFT JOIN changed h LEFT JOIN cleared c LEFT JOIN top t;
+
+-- One row: first touches of memory by a runtime itself, before its program uses it: of its heap by
+-- HotSpot, which is told to by AlwaysPreTouch.
+CREATE VIEW pretouch_measure AS
+SELECT COALESCE(SUM(time_ns), 0.0) AS pretouched_ns, COALESCE(SUM(bytes), 0) AS pretouched_bytes,
+	COALESCE(SUM(count), 0) AS pretouched_faults
+FROM sites WHERE toll = 'zero.kernel' AND touched_stack IN (
+	SELECT s.stack_id FROM stack_frame s JOIN frame f ON f.frame_id = s.frame_id
+	WHERE f.module GLOB '*/libjvm.so' AND (f.function GLOB 'os::pretouch_memory*'
+		OR f.function GLOB 'PretouchTask::work*'));

@@ -108,3 +108,31 @@ INSERT INTO advice_text (code, part, choice, text) VALUES
 '{cleared_call} at {cleared_place} fills memory that is there already with zeros: it reads
 	/dev/zero, or holes of a file. Fresh memory, of calloc or mmap, is zero without that, and
 	lseek(SEEK_DATA) finds what of a file is not.');
+
+INSERT INTO advice_figure (name, kind, expression, source) VALUES
+('pretouched_time', 't', 'pretouched_ns', 'pretouch_measure'),
+('pretouched_bytes', 'b', 'pretouched_bytes', 'pretouch_measure'),
+('pretouched_faults', 'c zero.kernel', 'pretouched_faults', 'pretouch_measure');
+
+INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUES (
+'pretouched', 'a runtime touches its memory in advance',
+'zeroing_matters AND (SELECT pretouched_ns > 0 FROM pretouch_measure)',
+'(SELECT pretouched_ns FROM pretouch_measure) / base_ns',
+'{pretouched_faults} first-touch faults in the JVM''s own code for that cleared
+	{pretouched_bytes}.',
+'Without it each page of the heap costs its fault when it is used first, in the middle of the
+	work.',
+'A JVM that is started with -XX:+AlwaysPreTouch touches each page of its heap when it takes it: all
+	of it at the start where -Xms is as large as -Xmx, else also whenever the heap grows. The
+	start takes longer for it, and the program has no such faults later. That is what the option
+	is for; it is a cost where much of the heap is never used, or where the JVM lives for a
+	short time.
+
+	With huge pages (-XX:+UseTransparentHugePages, or -XX:+UseLargePages with reserved ones) the
+	same memory takes a fault for 2 MiB instead of one for 4 KiB: the clearing is left.');
+INSERT INTO advice_text (code, part, choice, condition, text) VALUES
+('pretouched', 1, 1, '1',
+'The JVM touches its heap in advance (-XX:+AlwaysPreTouch): {pretouched_time} for
+	{pretouched_bytes}, paid when the heap is taken and not while the program works.
+	-XX:+UseTransparentHugePages makes it one fault for 2 MiB; leave AlwaysPreTouch out, or
+	-Xms smaller, where much of the heap stays unused.');

@@ -193,11 +193,13 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 INSERT INTO advice (code, title, process, condition, gain, evidence, cost, explain) VALUES (
 'first-touch', 'the kernel clears pages at their first touch', 'kernel_pid',
 'zeroing_matters AND NOT kernel_strange',
--- what was given back and came again, is cleared inside a system call, in blocks that grow, or for
+-- what was given back and came again, is cleared inside a system call, in blocks that grow, by a
+-- runtime in advance, or for
 -- nothing in huge pages, has advice of its own: nothing is promised twice. What the program clears
 -- again itself may be what came again: which of it is not known.
 '(kernel_ns - twice_calloc_ns - MAX(twice_app_ns, storm_touch_ns - storm_twice_ns)
 	- (SELECT populated_ns + cleared_ns FROM populate_measure)
+	- (SELECT pretouched_ns FROM pretouch_measure)
 	- (SELECT growth_touch_ns FROM growth_measure)
 	- (SELECT CASE WHEN huge_sparse THEN huge_saves_ns
 		* (1.0 - MIN(1.0, twice_huge_ns / MAX(huge_ns, 1.0))) ELSE 0.0 END

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import signal
 import subprocess
 import sys
@@ -339,3 +340,26 @@ def test_heap_that_is_given_back_is_kept_by_its_least_size(out: Path, classes: P
         assert again > 0.4 * filled_again
     else:
         assert again < 0.05 * filled_again
+
+
+def faults(*options: str) -> int:
+    """Of a JVM that only starts, by the kernel's count."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt
+    subprocess.run([tool("java"), *options, "-version"], stderr=subprocess.DEVNULL, timeout=60, check=True)
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt - before
+
+
+def test_heap_that_is_touched_in_advance(out: Path) -> None:
+    """It is the JVM that does, as it was told to: no first touch of the program's."""
+    heap = 512 * MIB
+    options = ("-XX:+UseG1GC", f"-Xms{heap}", f"-Xmx{heap}", "-XX:+AlwaysPreTouch")
+    recording = record(out, command=[tool("java"), *options, "-version"], exact=False)
+    assert recording.dominant == "zeroing", recording.report["verdict"]
+    given = {row["code"]: row for row in recording.report["verdict"]["advice"]}
+    assert "first-touch" not in given, given
+    assert "-XX:+AlwaysPreTouch" in given["pretouched"]["text"]
+    ((touched,),) = recording.query("SELECT pretouched_bytes FROM pretouch_measure")
+    assert heap <= touched < 1.2 * heap
+    # Huge pages, which the advice speaks of.
+    if "[never]" not in Path("/sys/kernel/mm/transparent_hugepage/enabled").read_text():
+        assert faults(*options, "-XX:+UseTransparentHugePages") < 0.5 * faults(*options)
