@@ -35,7 +35,7 @@ static __always_inline __u64 stack_from_call(struct thread *thread)
 	if (id)
 		return id;
 	stack_of_call(thread);
-	return stack_store(&thread->stack, &thread->python);
+	return stack_store(&thread->stack, &thread->python, &thread->walk);
 }
 
 /* Keep the stack of the open call as the example of its site. */
@@ -44,7 +44,7 @@ static __always_inline void stack_keep(struct thread *thread, __u64 id)
 	if (bpf_map_lookup_elem(&stacks, &id))
 		return;
 	stack_of_call(thread);
-	stack_add_python(&thread->stack, &thread->python, id);
+	stack_add_python(&thread->stack, &thread->python, &thread->walk, id);
 	site_share(thread, id);
 	stack_put(id, &thread->stack, &thread->python);
 }
@@ -64,6 +64,7 @@ static __always_inline __u64 stack_on(struct thread *thread, struct memtoll_stac
 		stack->depth = 2;
 		if (!call_find_caller(thread)) {
 			stack_ends_in_probe(stack);
+			walk->generated_bp = 0;
 			goto out;
 		}
 		stack->frames[2] = thread->call.caller;
@@ -76,7 +77,7 @@ static __always_inline __u64 stack_on(struct thread *thread, struct memtoll_stac
 	}
 	stack_walk(stack, walk, memo);
 out:
-	return stack_add_python(stack, python, stack->id);
+	return stack_add_python(stack, python, walk, stack->id);
 }
 
 #endif /* MEMTOLL_CALL_STACK_BPF_H */

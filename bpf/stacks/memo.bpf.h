@@ -139,7 +139,7 @@ static __always_inline __u64 memo_find(struct memos *known, struct thread *threa
 	if (!id)
 		return 0;
 	thread->stack.tgid = tgid;
-	id = stack_add_python(&thread->stack, &thread->python, id);
+	id = stack_add_python(&thread->stack, &thread->python, NULL, id);
 	return bpf_map_lookup_elem(&stacks, &id) ? id : 0;
 }
 

@@ -241,6 +241,9 @@ static int read_on(__u32 i, void *context)
 	case INTERPRETER_PHP:
 		reading->frame = php_frame(reading->walk, reading->process, reading->frame);
 		break;
+	case INTERPRETER_V8:
+		reading->frame = v8_frame(reading->walk, reading->process, reading->frame);
+		break;
 	default:
 		reading->frame = python_frame(reading->walk, reading->process, reading->frame);
 	}
@@ -289,9 +292,12 @@ __u64 python_walk(struct python_walk *walk, const struct memtoll_target *process
 		ruby_top(walk, process);
 	else if (process->python.kind == INTERPRETER_PHP)
 		php_top(walk, process);
+	else if (process->python.kind == INTERPRETER_V8)
+		v8_top(walk, process);
 	else if (find_state(walk, process))
 		find_top(walk, &process->python);
-	reading.frame = walk->top.frame;
+	reading.frame =
+		process->python.kind == INTERPRETER_V8 ? walk->generated_bp : walk->top.frame;
 	/* Twice as many: of 3.12 and later every other frame may be a shim. */
 	repeat(2 * MEMTOLL_PYTHON_DEPTH, read_on, &reading);
 	if (reading.frame)

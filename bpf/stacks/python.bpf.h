@@ -28,6 +28,8 @@ int ruby_top(struct python_walk *walk, const struct memtoll_target *process);
 __u64 ruby_frame(struct python_walk *walk, const struct memtoll_target *process, __u64 frame);
 int php_top(struct python_walk *walk, const struct memtoll_target *process);
 __u64 php_frame(struct python_walk *walk, const struct memtoll_target *process, __u64 frame);
+int v8_top(struct python_walk *walk, const struct memtoll_target *process);
+__u64 v8_frame(struct python_walk *walk, const struct memtoll_target *process, __u64 frame);
 __u64 python_walk(struct python_walk *walk, const struct memtoll_target *process, __u64 id);
 int python_emit(__u64 id, struct memtoll_python *python);
 __u64 python_add(struct memtoll_stack *stack, struct python_walk *walk, __u64 id);

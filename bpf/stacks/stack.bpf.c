@@ -191,6 +191,7 @@ int stack_walk(struct memtoll_stack *stack, struct unwind *walk, struct memo *me
 	if (!stack || !walk)
 		return 0;
 	walk->began_ns = bpf_ktime_get_ns();
+	walk->generated_bp = 0;
 	tgid = stack->tgid;
 	process = process_get(tgid);
 	walk->process_table = process ? process->unwind_table : 0;

@@ -40,12 +40,17 @@ __u64 stack_of_registers(struct thread *thread, __u32 sampling);
 int walk_account(__u32 tgid, __u64 ns, __u32 count) __hidden;
 int thread_account(__u32 tgid, __u64 ns) __hidden;
 
-/* Read the interpreter's frames, where there is one. The id with them mixed in. */
+/*
+ * Read the interpreter's frames, where there is one. unwound: how the stack was walked; NULL: it is
+ * known, and so has no frame that was passed by its pointer. The id with them mixed in.
+ */
 static __always_inline __u64 stack_add_python(struct memtoll_stack *stack, struct python_walk *walk,
-					      __u64 id)
+					      const struct unwind *unwound, __u64 id)
 {
 	stack->python_depth = 0;
 	walk->top.frame_at = 0;
+	walk->generated_bp = unwound ? unwound->generated_bp : 0;
+	walk->generated_ip = unwound ? unwound->generated_ip : 0;
 	return python_seen ? python_add(stack, walk, id) : id;
 }
 
@@ -63,9 +68,10 @@ static __always_inline void stack_put(__u64 id, struct memtoll_stack *stack,
 		stack_announce(stack->tgid, id);
 }
 
-static __always_inline __u64 stack_store(struct memtoll_stack *stack, struct python_walk *walk)
+static __always_inline __u64 stack_store(struct memtoll_stack *stack, struct python_walk *walk,
+					 const struct unwind *unwound)
 {
-	__u64 id = stack_add_python(stack, walk, stack->id);
+	__u64 id = stack_add_python(stack, walk, unwound, stack->id);
 
 	stack_put(id, stack, walk);
 	return id;

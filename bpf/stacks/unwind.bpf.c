@@ -51,6 +51,10 @@ static __always_inline int step_by_pointer(struct unwind *walk, __u32 why)
 			walk->stopped_by_bp = 1;
 			return stop(walk, why);
 		}
+		if (!walk->generated_bp) {
+			walk->generated_bp = walk->bp;
+			walk->generated_ip = walk->ip;
+		}
 		walk->ip = pair[1];
 		walk->sp = walk->bp + 16;
 		walk->bp = pair[0];

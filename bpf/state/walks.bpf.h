@@ -21,10 +21,12 @@ struct python_top {
 /* To read an interpreter's frames. */
 struct python_walk {
 	struct python_top top;
-	__u64 state;	   /* the thread state found last */
-	__u64 frames_end;  /* Ruby: where the thread's stack of frames ends */
-	__u64 candidate;   /* while it is searched for: the state to be looked at ... */
-	__u64 interpreter; /* ... and where to go on after the last of this interpreter's */
+	__u64 state;	    /* the thread state found last */
+	__u64 frames_end;   /* Ruby: where the thread's stack of frames ends */
+	__u64 candidate;    /* while it is searched for: the state to be looked at ... */
+	__u64 interpreter;  /* ... and where to go on after the last of this interpreter's */
+	__u64 generated_bp; /* the first frame that the stack's walk passed by its pointer ... */
+	__u64 generated_ip; /* ... and the instruction there; 0: none */
 	__u8 chunk[MEMTOLL_PYTHON_CHUNK];
 	struct memtoll_python python;
 	__u8 woken; /* who names the frames was woken for the last stack */
@@ -50,7 +52,9 @@ struct unwind {
 	__u32 needs_bp;	     /* a step went by the first frame's rbp */
 	__u32 stopped_by_bp; /* the walk ended because of what rbp is */
 	__u32 irregular;     /* a step did not go by a rule, or read more than those two */
-	__u32 stored;	/* set by memo_walk() for its caller: the stack is in the table already */
+	__u32 stored; /* set by memo_walk() for its caller: the stack is in the table already */
+	__u64 generated_bp; /* rbp at the first step by frame pointer; 0: there was none */
+	__u64 generated_ip; /* and what was executed there */
 	__u64 place;	/* of the last step's frame in its module, and which that is; 0: unknown */
 	__u64 began_ns; /* kept here: the BPF stack of the whole way is short (6.1) */
 };

@@ -17,6 +17,7 @@ enum memtoll_python_kind {
 	/* Others that are read alike: the frames' flags say so. */
 	INTERPRETER_RUBY = 4, /* frames side by side, up to the end of the thread's stack of them */
 	INTERPRETER_PHP = 5,  /* frames that point to the one below, of the first thread alone */
+	INTERPRETER_V8 = 6,   /* frames that point to the one below, among those of native code */
 };
 
 /* Bytes that are read at once of a thread state or of a frame, at most. */
@@ -88,7 +89,7 @@ struct memtoll_python {
 		__u64 code; /* code object; 0: an eval loop without a frame */
 		/*
 		 * Bytes into its code; negative: not begun. Ruby and PHP: the lower half of its
-		 * address.
+		 * address. V8: that of the native code, as it is in the stack.
 		 */
 		__u32 instruction;
 		__u32 flags;

@@ -121,13 +121,14 @@ static struct interpreter *interpreter_or_parents(const struct python *python, p
 /* What is shown, by enum memtoll_python_kind. */
 static void say_refused(pid_t pid, uint32_t kind, uint16_t version)
 {
-	static const char *const names[] = {
-		[PYTHON_NONE] = "CPython", [INTERPRETER_RUBY] = "Ruby", [INTERPRETER_PHP] = "PHP"
-	};
+	static const char *const names[] = { [PYTHON_NONE] = "CPython",
+					     [INTERPRETER_RUBY] = "Ruby",
+					     [INTERPRETER_PHP] = "PHP",
+					     [INTERPRETER_V8] = "V8" };
 	static const char *const shown[] = { [PYTHON_NONE] = "those of 3.9 to 3.14 are",
 					     [INTERPRETER_RUBY] = "those of 3.1 are",
-					     [INTERPRETER_PHP] =
-						     "those of 8.2 without threads are" };
+					     [INTERPRETER_PHP] = "those of 8.2 without threads are",
+					     [INTERPRETER_V8] = "those of Node 18 and 20 are" };
 	const char *adjective = kind >= INTERPRETER_RUBY ? names[kind] : "Python";
 
 	if (kind < INTERPRETER_RUBY)
@@ -162,6 +163,7 @@ static bool may_hold_interpreter(const struct mapping *mapping, const char *exec
 	if (!mapping->exec || !mapping->inode || !name)
 		return false;
 	return strstr(name, "python") || strstr(name, "libruby") || strstr(name, "libphp") ||
+	       strstr(name, "libnode") ||
 	       (executable && g_str_has_prefix(executable, mapping->path));
 }
 
@@ -321,9 +323,12 @@ static struct python_code *code_get(const struct interpreter *interp, const stru
 static void name_frames(struct python *python, struct interpreter *interp, pid_t pid,
 			struct python_stack *stack)
 {
+	/* The engine's own functions have no script. */
+	bool has_nameless = interp && interp->layout.walk.kind == INTERPRETER_V8;
 	struct naming *naming = interp ? naming_read(interp, pid, stack) : NULL;
 	size_t i;
 
+	stack->kind = interp ? interp->layout.walk.kind : PYTHON_NONE;
 	for (i = 0; i < stack->count; i++) {
 		struct python_frame *frame = &stack->frames[i];
 		struct python_code *code;
@@ -332,7 +337,7 @@ static void name_frames(struct python *python, struct interpreter *interp, pid_t
 			continue;
 		code = naming ? code_get(interp, naming, i) : NULL;
 		if (!code || !python_code_has(code, frame->instruction))
-			python->unreadable++;
+			python->unreadable += !has_nameless;
 		else if (!python_code_is_internal(code))
 			frame->code = python_code_ref(code);
 	}

@@ -27,6 +27,7 @@ struct python_frame {
 
 struct python_stack {
 	pid_t pid;
+	uint32_t kind;	/* of interpreter: enum memtoll_python_kind */
 	bool truncated; /* frames are missing at the outer end */
 	size_t count;
 	struct python_frame frames[]; /* innermost first */

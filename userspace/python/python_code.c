@@ -8,6 +8,7 @@
 #include "python/code_bytes.h"
 #include "python/php.h"
 #include "python/ruby.h"
+#include "python/v8.h"
 
 /* str's state (cpython/unicodeobject.h): 2 bits of interning, then kind, compact, ascii. */
 #define TEXT_KIND(state) ((state) >> 2 & 7)
@@ -72,6 +73,10 @@ void python_code_peek(pid_t pid, const struct python_layout *layout, uint64_t *t
 	}
 	if (layout->walk.kind == INTERPRETER_PHP) {
 		php_code_peek(pid, layout, addresses, count, keys);
+		return;
+	}
+	if (layout->walk.kind == INTERPRETER_V8) {
+		v8_code_peek(pid, layout, addresses, count, keys);
 		return;
 	}
 	for (i = 0; i < count; i++) {
@@ -159,6 +164,8 @@ struct python_code *python_code_read(pid_t pid, const struct python_layout *layo
 		ruby_code_name(pid, layout, code);
 	} else if (code->kind == INTERPRETER_PHP) {
 		php_code_name(pid, layout, code);
+	} else if (code->kind == INTERPRETER_V8) {
+		v8_code_name(pid, layout, code);
 	} else {
 		code->function = read_text(pid, layout, key->name);
 		code->file = read_text(pid, layout, key->file);
@@ -171,7 +178,7 @@ struct python_code *python_code_read(pid_t pid, const struct python_layout *layo
 		code->runs = ruby_code_runs(pid, layout, key);
 	else if (code->kind == INTERPRETER_PHP)
 		code->runs = php_code_runs(pid, layout, key);
-	else
+	else if (code->kind != INTERPRETER_V8)
 		code->lines = read_bytes(pid, layout, key->lines, &code->line_bytes);
 	return code;
 }
@@ -212,6 +219,8 @@ bool python_code_has(const struct python_code *code, int32_t instruction)
 		return ruby_code_has(&code->key, bytes_in(code, instruction));
 	if (code->kind == INTERPRETER_PHP)
 		return php_code_has(&code->key, bytes_in(code, instruction));
+	if (code->kind == INTERPRETER_V8)
+		return true;
 	/* Before 3.11 the size of the code is not known; without the GIL threads have copies. */
 	return !code->key.size || instruction < 0 || code->free_threaded ||
 	       (uint64_t)instruction < code->key.size * INSTRUCTION_BYTES;
@@ -326,7 +335,7 @@ uint32_t python_code_line(const struct python_code *code, int32_t instruction)
 		line = line_of_runs(code, ruby_code_at(bytes_in(code, instruction)));
 	else if (code->kind == INTERPRETER_PHP)
 		line = line_of_runs(code, bytes_in(code, instruction));
-	else if (instruction < 0)
+	else if (instruction < 0 || code->kind == INTERPRETER_V8)
 		return code->first_line;
 	else if (code->version < 0x030a)
 		line = line_of_pairs(code, instruction);

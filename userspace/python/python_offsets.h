@@ -15,6 +15,12 @@
 #include "bpf/wire/python_offsets.h"
 #include "host/proc.h"
 
+/*
+ * What V8 says of itself for debuggers, in the order of v8.c: offsets in objects and frames, types,
+ * and how strings are kept.
+ */
+#define V8_CONSTANTS 33
+
 /* Offsets in bytes, all below PYTHON_CODE_BYTES. */
 struct python_layout {
 	struct memtoll_python_offsets walk; /* for BPF programs */
@@ -35,6 +41,7 @@ struct python_layout {
 	uint16_t text_other;	   /* and if not */
 	uint16_t bytes_size;
 	uint16_t bytes_data;
+	int32_t v8[V8_CONSTANTS];
 };
 
 #define PYTHON_CODE_BYTES 256
@@ -50,6 +57,7 @@ struct python_symbols {
 	bool has_ruby_context;
 	uint64_t php_globals; /* executor_globals */
 	uint64_t php_threads; /* executor_globals_offset: built with threads */
+	uint64_t v8[V8_CONSTANTS];
 };
 
 /*

@@ -130,6 +130,8 @@ static enum frame_kind kind_of(const struct python_code *code)
 		return FRAME_RUBY;
 	case INTERPRETER_PHP:
 		return FRAME_PHP;
+	case INTERPRETER_V8:
+		return FRAME_JAVASCRIPT;
 	default:
 		return FRAME_PYTHON;
 	}
@@ -157,6 +159,44 @@ static enum python_part part_of(const struct python_frame *frame)
 	return frame->flags & PYTHON_ENTRY ? PYTHON_PART_ENTRY : PYTHON_PART_INNER;
 }
 
+/* By a perf map, which the program was asked for. */
+static bool has_own_name(const struct draft *draft, const struct native *native)
+{
+	const struct frame *frame;
+
+	if (!native->count)
+		return false;
+	frame = &g_array_index(draft->names, struct frame, native->first);
+	return frame->kind == FRAME_JIT && *frame->function;
+}
+
+/* Frames of V8 are native ones, too: each is where its instruction is. */
+static int write_generated(struct stack_writer *writer, uint64_t id, const struct draft *draft,
+			   const struct python_stack *functions)
+{
+	unsigned int depth = 0;
+	size_t next = 0;
+	int err = 0;
+	guint i;
+
+	for (i = 0; i < draft->natives->len && !err; i++) {
+		const struct native *native = &g_array_index(draft->natives, struct native, i);
+		const struct python_frame *function = &functions->frames[next];
+
+		if (next >= functions->count ||
+		    (uint32_t)native->address != (uint32_t)function->instruction) {
+			err = write_native(writer, id, draft, i, &depth);
+			continue;
+		}
+		next++;
+		err = function->code && !has_own_name(draft, native) ?
+			      write_python(writer, id, function, &depth) :
+			      write_native(writer, id, draft, i, &depth);
+	}
+	writer->unwoven += next < functions->count && draft->whole;
+	return err;
+}
+
 static int write_frames(struct stack_writer *writer, uint64_t id, const struct draft *draft)
 {
 	const struct python_stack *python = python_stack(writer->python, id);
@@ -168,6 +208,8 @@ static int write_frames(struct stack_writer *writer, uint64_t id, const struct d
 	bool placed;
 	int err = 0;
 
+	if (python && python->kind == INTERPRETER_V8)
+		return write_generated(writer, id, draft, python);
 	for (i = 0; i < parts_count; i++)
 		parts[i] = part_of(&python->frames[i]);
 	count = python_weave(

@@ -87,6 +87,8 @@ const char *frame_kind_name(enum frame_kind kind)
 		return "ruby";
 	case FRAME_PHP:
 		return "php";
+	case FRAME_JAVASCRIPT:
+		return "javascript";
 	}
 	return "native";
 }

@@ -21,6 +21,7 @@ enum frame_kind {
 	FRAME_JIT = 2,
 	FRAME_RUBY = 3,
 	FRAME_PHP = 4,
+	FRAME_JAVASCRIPT = 5,
 };
 
 const char *frame_kind_name(enum frame_kind kind);

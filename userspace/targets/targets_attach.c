@@ -10,20 +10,27 @@
 #include "base/clock.h"
 #include "bpf/wire/targets.h"
 #include "host/proc.h"
+#include "memtoll.skel.h"
 #include "probes/process_rows.h"
 #include "targets/observers.h"
 #include "unwind/unwind_load.h"
 
 /* maps: NULL before a command's exec. */
-static int publish_process(struct targets *targets, pid_t pid, const struct maps *maps)
+static int publish_process(struct targets *targets, pid_t pid, const struct maps *maps,
+			   const struct memtoll_python_offsets *python)
 {
 	/*
-	 * Counting begins here: stacks want their table at once. A command's comes with its exec.
+	 * Counting begins here: stacks want their table at once, and the interpreter's frames. A
+	 * command's come with its exec.
 	 */
 	struct memtoll_target row = {
 		.unwind_table = maps ? unwinder_show(targets->unwinder, pid, maps) : 0,
 	};
 
+	if (python) {
+		row.python = *python;
+		targets->config.bpf->bss->python_seen = 1;
+	}
 	return process_row_put(targets->config.bpf, pid, &row, !maps);
 }
 
@@ -45,14 +52,18 @@ void targets_prepare(struct targets *targets, pid_t pid)
 int targets_publish(struct targets *targets, pid_t pid)
 {
 	struct followed *followed = followed_get(targets, pid);
+	struct memtoll_python_offsets python;
 	struct proc_stat stat;
 	struct maps maps = {};
+	bool has_python;
 	int err;
 
 	/* Preparing took long, and the process ran on: read again what it maps. */
 	followed_read_maps(targets, followed, &maps);
+	/* All symbols of the program are looked through: in a large one that takes long, too. */
+	has_python = python_show(targets->config.python, pid, &maps, &python);
 	followed->target.start_ns = now_ns();
-	err = publish_process(targets, pid, &maps);
+	err = publish_process(targets, pid, &maps, has_python ? &python : NULL);
 	followed_start_counting(followed);
 	/* Hits count from here, and so does the time they are compared with. */
 	followed->target.cpu_base_ns = process_cpu_ns(pid);
@@ -77,5 +88,5 @@ int targets_add(struct targets *targets, pid_t pid)
 int targets_expect_exec(struct targets *targets, pid_t pid)
 {
 	targets_follow(targets, pid, "target")->starting = true;
-	return publish_process(targets, pid, NULL);
+	return publish_process(targets, pid, NULL, NULL);
 }

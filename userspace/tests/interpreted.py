@@ -59,12 +59,12 @@ def touched(recording: Recording, kind: str) -> dict[Chain, int]:
     return found
 
 
-def allocated(recording: Recording, kind: str, least: int) -> dict[Chain, int]:
-    """Bytes that malloc returned to each chain, in blocks of at least so many on average."""
+def allocated(recording: Recording, kind: str, least: int, call: str = "malloc") -> dict[Chain, int]:
+    """Bytes that such calls returned to each chain, in blocks of at least so many on average."""
     by_stack = chains(recording, kind)
     found: dict[Chain, int] = defaultdict(int)
     for stack, size in recording.query(
-        "SELECT stack_id, SUM(bytes) FROM call WHERE call = 'malloc' GROUP BY 1"
+        f"SELECT stack_id, SUM(bytes) FROM call WHERE call = '{call}' GROUP BY 1"
         f" HAVING SUM(calls) > 0 AND SUM(bytes) >= SUM(calls) * {least}"
     ):
         found[by_stack.get(stack, ())] += size

@@ -81,7 +81,8 @@ WHERE stack_id <> 0;
 CREATE VIEW advised_language AS
 SELECT DISTINCT s.code, CASE
 	WHEN l.kind = 'python' THEN 'Python' WHEN l.kind = 'ruby' THEN 'Ruby'
-	WHEN l.kind = 'php' THEN 'PHP' WHEN l.file GLOB '*.go' THEN 'Go'
+	WHEN l.kind = 'php' THEN 'PHP' WHEN l.kind = 'javascript' THEN 'JavaScript'
+	WHEN l.file GLOB '*.go' THEN 'Go'
 	WHEN l.file GLOB '*.rs' THEN 'Rust'
 	ELSE (SELECT i.language FROM library_code c JOIN idiom i
 		ON i.language = SUBSTR(c.reason, 1, INSTR(c.reason, ':') - 1)

@@ -164,7 +164,7 @@ CREATE TABLE frame (
 	module        TEXT NOT NULL,
 	file          TEXT NOT NULL,
 	line          INTEGER NOT NULL,
-	kind          TEXT NOT NULL,	-- native, python, ruby, php, jit
+	kind          TEXT NOT NULL,	-- native, python, ruby, php, javascript, jit
 	build_id      TEXT NOT NULL,
 	module_offset INTEGER NOT NULL	-- what addr2line takes: can be named again later
 );

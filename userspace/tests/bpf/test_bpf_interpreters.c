@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Frames of Ruby and PHP interpreters, from structures laid out by the test as userspace's offsets
+ * Frames of Ruby, PHP and V8, from structures laid out by the test as userspace's offsets
  * say.
  */
 #include "tests/bpf/native.h"
@@ -321,6 +321,117 @@ static void test_hostile_php(void **state)
 	assert_lost_only(LOST_PYTHON_WALK, 1);
 }
 
+/* ---- V8 ---- */
+
+#define SHARED 24
+#define FUNCTION(i) (0x7f0000a00001ULL + 0x100 * (i))
+#define SHARED_PART(i) (0x7f0000b00001ULL + 0x100 * (i))
+#define CHAIN(i) (0x7f0000c00100ULL + 0x100 * (i))
+#define RETURN(i) (0x7f2200000000ULL + 16 * (i))
+#define CONTEXT_OBJECT 0x7f0000d00001ULL
+enum { ENTRY = 1, CONSTRUCT_ENTRY = 2, EXIT = 3 };
+
+/* What the stack's walk has passed first. */
+static void begin_v8(__u64 bp)
+{
+	host_begin();
+	memset(&target, 0, sizeof(target));
+	target.python = (struct memtoll_python_offsets){
+		.kind = INTERPRETER_V8,
+		.code_start = SHARED,
+		.frame_owner = ENTRY,
+		.frame_previous = CONSTRUCT_ENTRY,
+	};
+	thread_create(&host.task);
+	host_thread()->python.generated_bp = bp;
+	host_thread()->python.generated_ip = RETURN(0);
+}
+
+static void lay_link(unsigned i, __u64 function, __u64 context, __u64 caller)
+{
+	poke(CHAIN(i) - 16, function);
+	poke(CHAIN(i) - 8, context);
+	poke(CHAIN(i), caller);
+	poke(CHAIN(i) + 8, RETURN(i + 1));
+	poke(FUNCTION(i) - 1 + SHARED, SHARED_PART(i));
+}
+
+static const struct memtoll_python *walk_v8(__u64 *id)
+{
+	host_thread()->python.generated_ip = RETURN(0);
+	return walk_frames(id);
+}
+
+static void test_v8(void **state)
+{
+	const struct memtoll_python *frames;
+	__u64 id, again;
+	unsigned loops;
+
+	for (loops = 0; loops < 2; loops++) {
+		begin_v8(CHAIN(0));
+		if (!loops)
+			kernel_lacks("BPF_FUNC_loop");
+		/* Out of JavaScript; a function; a number where one would be; a function; from C++. */
+		lay_link(0, 0, 2 * EXIT, CHAIN(1));
+		lay_link(1, FUNCTION(1), CONTEXT_OBJECT, CHAIN(2));
+		lay_link(2, 7ULL << 32, CONTEXT_OBJECT, CHAIN(3));
+		lay_link(3, FUNCTION(3), CONTEXT_OBJECT, CHAIN(4));
+		lay_link(4, 0, 2 * (loops ? ENTRY : CONSTRUCT_ENTRY), CHAIN(5));
+		lay_link(5, FUNCTION(5), CONTEXT_OBJECT, 0);
+		frames = walk_v8(&id);
+		assert_int_equal(frames->depth, 2);
+		assert_int_equal(frames->flags, 0);
+		assert_int_equal(frames->frames[0].code, SHARED_PART(1));
+		assert_int_equal(frames->frames[0].instruction, (__u32)RETURN(1));
+		assert_int_equal(frames->frames[1].code, SHARED_PART(3));
+		assert_int_equal(frames->frames[1].instruction, (__u32)RETURN(3));
+		/* Another function object made of the same code: the same stack. */
+		lay_link(3, FUNCTION(9), CONTEXT_OBJECT, CHAIN(4));
+		poke(FUNCTION(9) - 1 + SHARED, SHARED_PART(3));
+		walk_v8(&again);
+		assert_int_equal(again, id);
+		poke(FUNCTION(9) - 1 + SHARED, SHARED_PART(9));
+		walk_v8(&again);
+		assert_int_not_equal(again, id);
+		assert_lost_only(0, 0);
+	}
+}
+
+/* No frame was passed by its pointer; it leads nowhere, or back, or to itself. */
+static void test_hostile_v8(void **state)
+{
+	static const __u64 callers[] = { 0x7f0099999000, CHAIN(0), CHAIN(1), CHAIN(2) + 1, ~7ULL };
+	unsigned i;
+	__u64 id;
+
+	begin_v8(0);
+	assert_int_equal(walk_v8(&id)->depth, 0);
+	assert_int_equal(id, NATIVE_ID);
+	assert_int_equal(host_thread()->python.top.frame_at, 0);
+	for (i = 0; i < sizeof(callers) / sizeof(callers[0]); i++) {
+		begin_v8(CHAIN(0));
+		lay_link(0, FUNCTION(0), CONTEXT_OBJECT, CHAIN(1));
+		lay_link(1, FUNCTION(1), CONTEXT_OBJECT, callers[i]);
+		assert_int_equal(walk_v8(&id)->depth, 2);
+		assert_lost_only(0, 0);
+	}
+}
+
+static void test_deep_v8(void **state)
+{
+	const struct memtoll_python *frames;
+	unsigned i;
+	__u64 id;
+
+	begin_v8(CHAIN(0));
+	for (i = 0; i < 2 * MEMTOLL_PYTHON_DEPTH; i++)
+		lay_link(i, FUNCTION(i), CONTEXT_OBJECT, CHAIN(i + 1));
+	frames = walk_v8(&id);
+	assert_int_equal(frames->depth, MEMTOLL_PYTHON_DEPTH);
+	assert_int_equal(frames->flags, PYTHON_TRUNCATED);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -333,6 +444,9 @@ int main(void)
 		cmocka_unit_test(test_other_thread_of_php),
 		cmocka_unit_test(test_php_at_rest),
 		cmocka_unit_test(test_hostile_php),
+		cmocka_unit_test(test_v8),
+		cmocka_unit_test(test_hostile_v8),
+		cmocka_unit_test(test_deep_v8),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Functions of JavaScript in stacks of Node.js, started without any option. The witness is V8's stack of an Error."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+import interpreted
+from harness import MIB, PAGE, SOURCES, Recording, site_line, tool
+
+pytestmark = pytest.mark.root
+
+SCRIPT = "memory.js"
+ROUNDS, BLOCK = 1009, 4 * MIB
+CASES = {"nested", "through the engine", "constructor", "not ASCII"}
+
+
+def advice(recording: Recording) -> dict[str, str]:
+    return {row["code"]: row["text"] for row in recording.report["verdict"]["advice"]}
+
+
+def nameless(recording: Recording) -> int:
+    """Stacks in which code that V8 made has no name."""
+    return int(
+        recording.query(
+            "SELECT COUNT(DISTINCT stack_id) FROM stack_frame JOIN frame USING (frame_id)"
+            " WHERE kind = 'jit' AND function = '' AND stack_id NOT IN"
+            " (SELECT stack_id FROM stack_frame JOIN frame USING (frame_id) WHERE kind = 'javascript')"
+        )[0][0]
+    )
+
+
+def test_every_chain_is_the_engines(out: Path) -> None:
+    options = ("--overhead-limit", "none", "--probes", "alloc")
+    recording = interpreted.traced(out, tool("node"), SOURCES / SCRIPT, "stacks", options=options)
+    witness = [line for line in recording.witness if "case" in line]
+    assert {line["case"] for line in witness} == CASES
+    least = witness[0]["bytes"]
+    found: dict[tuple[str, ...], int] = defaultdict(int)
+    lines: set[int] = set()
+    for chain, size in interpreted.allocated(recording, "javascript", least, "calloc").items():
+        names = [name for name, _ in chain]
+        if "allocate" in names:
+            at = names.index("allocate")
+            lines.add(chain[at][1])
+            found[tuple(names[at + 1 : names.index("stacks")])] += size
+    # Functions that V8 compiles together have one frame: these few rounds are interpreted.
+    for case in witness:
+        called = tuple(case["chain"][: case["chain"].index("stacks")])
+        assert found[called] == case["count"] * case["bytes"], (case, found)
+    assert lines == {site_line(SCRIPT, "allocates")}
+    assert not nameless(recording)
+
+
+def test_clearing(out: Path) -> None:
+    recording = interpreted.traced(out, tool("node"), SOURCES / SCRIPT, "clears", str(ROUNDS), str(BLOCK))
+    assert recording.dominant == "zeroing", recording.report["verdict"]
+    # Compiled, the function may be a part of its caller.
+    places = [
+        f"{SCRIPT}:{site_line(SCRIPT, site)} ({name})" for site, name in (("clears", "answer"), ("works", "work"))
+    ]
+    sentence = recording.report["verdict"]["sentence"]
+    assert any(place in sentence for place in places), sentence
+    # Not in all runs is there an advice: V8 decides when buffers are collected, and so what is used again.
+    for code, text in advice(recording).items():
+        assert not code.startswith("calloc-") or "Buffer.allocUnsafe()" in text
+    assert nameless(recording) <= 0.1 * recording.query("SELECT COUNT(*) FROM stack")[0][0]
+
+
+def test_buffer_that_is_kept(out: Path) -> None:
+    recording = interpreted.traced(out, tool("node"), SOURCES / SCRIPT, "keeps", str(ROUNDS // 5), str(BLOCK))
+    assert recording.witness[-1]["faults"] < 4 * BLOCK // PAGE
+    assert recording.dominant == "compute", recording.report["verdict"]
+    assert set(advice(recording)) == {"none"}
+    functions = {name for (name,) in recording.query("SELECT function FROM frame WHERE kind = 'javascript'")}
+    assert functions & {"change", "work"}, functions

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * usage: memory.js clears|keeps ROUNDS BYTES
+ *        memory.js stacks
+ * It says that it is there, and begins when it reads a line.
+ * clears: a cleared buffer each round. keeps: one that is filled again. stacks: allocates at known places, and says
+ * what V8 itself says of who called whom there. At the end a line of JSON: minor page faults of what was done, by the
+ * kernel's count.
+ */
+'use strict';
+
+const { readSync } = require('fs');
+
+const COUNT = 13, BLOCK = 8 << 20;
+const said = [];
+
+function answer(bytes) { /* SITE clears */
+	return Buffer.alloc(bytes).length;
+}
+
+function change(kept, round) { /* SITE keeps */
+	let sum = 0;
+
+	for (let at = 0; at < kept.length; at += 7)
+		sum += kept[at] = round;
+	return sum;
+}
+
+/* Names alone: V8 says of calls where they are, memtoll where the function begins. */
+function say(name) {
+	const frames = new Error().stack.split('\n').slice(2).map((line) => line.trim().split(' '));
+	const named = frames.filter((words) => words.length > 2 && !words.at(-1).startsWith('(<anonymous>'));
+
+	said.push({
+		case: name,
+		chain: named.map((words) => words.at(-2).split('.').at(-1)),
+		count: COUNT,
+		bytes: BLOCK,
+	});
+}
+
+function allocate() { /* SITE allocates */
+	for (let i = 0; i < COUNT; i++)
+		Buffer.alloc(BLOCK);
+}
+
+function nested(level) {
+	if (level)
+		return nested(level - 1);
+	say('nested');
+	return allocate();
+}
+
+function through(level) {
+	[level].forEach(function each(left) {
+		if (left)
+			return through(left - 1);
+		say('through the engine');
+		return allocate();
+	});
+}
+
+class Holder {
+	constructor() {
+		say('constructor');
+		allocate();
+	}
+
+	größe() {
+		say('not ASCII');
+		allocate();
+	}
+}
+
+function stacks() {
+	Error.stackTraceLimit = 100;
+	nested(3);
+	through(2);
+	new Holder().größe();
+	for (const one of said)
+		console.log(JSON.stringify(one));
+}
+
+function work(what, rounds, bytes) { /* SITE works */
+	const kept = Buffer.alloc(bytes);
+
+	for (let round = 0; round < rounds; round++) {
+		if (what === 'clears')
+			answer(bytes);
+		else
+			change(kept, round);
+	}
+}
+
+console.log(JSON.stringify({ ready: true }));
+readSync(0, Buffer.alloc(1));
+const before = process.resourceUsage().minorPageFault;
+const [what, rounds, bytes] = process.argv.slice(2);
+if (what === 'stacks')
+	stacks();
+else
+	work(what, Number(rounds), Number(bytes));
+console.log(JSON.stringify({ faults: process.resourceUsage().minorPageFault - before }));
