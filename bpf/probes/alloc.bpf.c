@@ -350,7 +350,7 @@ static __always_inline int on_entry(struct pt_regs *ctx, __u64 cookie, struct ta
 		return 1;
 	thread->entry_ip = PT_REGS_IP(ctx);
 	entered = &thread->entered;
-	if (!enter(ctx, cookie, entered))
+	if (!request_enter(ctx, cookie, entered))
 		fn = FN_NONE;
 	if (!fn || !window_is_open(fn)) {
 		pass_over(task, thread, rates, fn);

@@ -69,7 +69,7 @@ static __noinline int slow_entered(struct pt_regs *ctx, __u64 cookie, struct ent
 }
 
 /* The same at any place. */
-static __always_inline int enter(struct pt_regs *ctx, __u64 cookie, struct entered *entered)
+static __always_inline int request_enter(struct pt_regs *ctx, __u64 cookie, struct entered *entered)
 {
 	if (cookie & COOKIE_SLOW)
 		return slow_entered(ctx, cookie, entered);
