@@ -121,8 +121,9 @@ test: tests-build ## all that is true on any machine; asks for root only for wha
 test-measure: tests-build ## what decides by times and prices; wants a quiet machine
 	$(Q)$(RUN) measure
 
-# Debian's names for 5.10, 6.1, 6.12 and its newest; a part of them: make test-kernels SUITES=sid
-SUITES ?= bullseye bookworm trixie sid
+# Debian's names for 5.10, 6.1, 6.12 and its newest; systemd: as process 1 of a guest. A part of them:
+# make test-kernels SUITES=sid
+SUITES ?= bullseye bookworm trixie sid systemd
 test-kernels: tests-build ## end-to-end tests in Debian's kernels under emulation; some minutes
 	$(Q)MEMTOLL_KERNELS='$(SUITES)' $(RUN) kernels
 

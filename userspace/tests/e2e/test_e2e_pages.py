@@ -259,7 +259,7 @@ def test_options_named_exist(page: Path) -> None:
     sources += [*(ROOT / "analysis" / "pytest_memtoll").glob("*.py")]
     sources += [*(ROOT / "userspace" / "tests" / "bench").glob("*.py")]
     code = "\n".join(source.read_text() for source in sources)
-    others = {"strict", "cap-add"}  # of mypy, of docker run
+    others = {"strict", "cap-add", "perf-basic-prof"}  # of mypy, of docker run, of node
     text = re.sub(r"https:\S+|<!--.*?-->", "", page.read_text())
     for option in set(re.findall(r"(?<![\w-])--([a-z][a-z-]+)", text)) - others:
         assert f'"{option}"' in code or f'"--{option}"' in code, option

@@ -246,7 +246,8 @@ def test_running_process(tmp_path: Path) -> None:
         recording = record(tmp_path / "a.memtoll", "--place", "slow", "-p", str(program.pid), "-d", "1s")
     hits = dict(recording.query("SELECT probe, SUM(hits) FROM hit GROUP BY probe"))
     assert hits.get("malloc", 0) <= 1 < hits["calloc"]
-    assert abs(hits["free"] - hits["calloc"]) <= 1
+    # A hundred small blocks are freed for each large one. The probes come and go one after the other, while it runs.
+    assert 0.5 * hits["calloc"] < hits["free"] < 2 * hits["calloc"]
     assert not recording.query("SELECT * FROM losses WHERE count > 0 AND exceeds")
 
 

@@ -116,6 +116,7 @@ COUNTED = {
     "file-read": "test_e2e_reads.py",
     "userfault": "test_e2e_handled.py",
     "arena-lock": "test_e2e_latency.py",
+    "pretouched": "test_e2e_java.py",
 }
 
 
