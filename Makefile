@@ -9,6 +9,8 @@ MAKEFLAGS += -j$(shell nproc)
 endif
 
 O ?= .output
+# One name for one place: what objects depend on is kept by their names.
+override O := $(patsubst $(CURDIR)/%,%,$(abspath $(O)))
 PREFIX ?= /usr/local
 DESTDIR ?=
 CLANG ?= clang

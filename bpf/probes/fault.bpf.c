@@ -324,7 +324,6 @@ static __always_inline void call_add_timed_fault(struct open_call *call, __u8 fa
  * spread evenly, and never in step with a pattern of faults, without a division.
  */
 #define FAULT_TIMED 64
-#define GOLDEN_RATIO 0x9e3779b9U /* its fraction, of 2^32 */
 
 /* Whether the program of this fault is timed. */
 static __always_inline bool fault_is_timed(struct thread *thread)

@@ -137,10 +137,11 @@ int map_enter(__u64 *ctx)
 		return 0;
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	map = &thread->map;
+	map->timed_ns = 0;
 	if (nr == NR_MPROTECT)
 		arena_extended(thread, PT_REGS_PARM1_SYSCALL(regs));
 	else
-		rate_map();
+		map->timed_ns = rate_map();
 	/* The faults so far are on mappings as they were. */
 	fault_settle(thread);
 	map->map_fn = map_fn_of(nr);
@@ -169,6 +170,7 @@ int map_enter(__u64 *ctx)
 	map->draw = nr == NR_SHMDT ? MAP_LOOKED_AT : map_draw(thread);
 	if (map->draw == MAP_PASSED) {
 		map->may_populate = 0;
+		map->timed_ns = 0;
 		map->start.ns = bpf_ktime_get_ns();
 		return 0;
 	}
@@ -380,6 +382,7 @@ __noinline int shmat_begin(struct thread *thread, __u64 address)
 	map = &thread->map;
 	map->map_fn = MAP_FN_MMAP;
 	map->uncounted = 1;
+	map->timed_ns = 0;
 	map->draw = MAP_LOOKED_AT;
 	map->addr = address;
 	map->len = BPF_CORE_READ(area, vm_end) - address;
@@ -404,7 +407,7 @@ int map_exit(__u64 *ctx)
 	struct memtoll_mapping *event;
 	struct open_map_call *map;
 	bool failed, begun, passed;
-	__u64 bytes, now;
+	__u64 bytes, now, walk_ns = 0;
 
 	/* A thread may be met in such a call: what it attaches must not be missed. */
 	if (!thread && is_shmat(ctx))
@@ -454,6 +457,8 @@ int map_exit(__u64 *ctx)
 		failed = map->len && (__u64)ret != map->len;
 		bytes = (__u64)ret > map->addr ? ret - map->addr : map->addr - ret;
 	}
+	if (map->timed_ns && rates_here())
+		walk_ns = rates_here()->walk_ns;
 	event->stack_id =
 		passed ? passed_calls_of(thread)->stack_id : stack_of_map_call(task, thread);
 	if (thread->populated.faults)
@@ -473,6 +478,8 @@ int map_exit(__u64 *ctx)
 	/* It lies in the mapping that the record before it has made. */
 	if (thread->populated.faults)
 		populate_end(thread);
+	if (map->timed_ns)
+		rate_map_part(map->start.ns - map->timed_ns + bpf_ktime_get_ns() - now, walk_ns);
 	map->map_fn = MAP_FN_NONE;
 	return 0;
 }

@@ -343,7 +343,6 @@ static __always_inline void key_fill(struct memtoll_read_key *key, struct task_s
 
 /* As of faults: the cost of one depends on what it begins. */
 #define READ_TIMED 64
-#define GOLDEN_RATIO 0x9e3779b9U /* its fraction, of 2^32 */
 
 /*
  * The read that begins: whether it is timed, and whether it is passed over, as faults are

@@ -27,12 +27,35 @@ static __always_inline struct memtoll_rates *rates_here(void)
 	return bpf_map_lookup_elem(&rates, &zero);
 }
 
-static __always_inline void rate_map(void)
+/*
+ * What a mapping call costs depends on what it finds: its area, its stack, and who has used the
+ * caches meanwhile. So one in MAP_TIMED is timed, drawn as faults are (fault_is_timed()). What takes
+ * longer was interrupted.
+ */
+#define MAP_TIMED 16
+#define MAP_TIMED_MOST_NS 50000
+#define GOLDEN_RATIO 0x9e3779b9U /* its fraction, of 2^32 */
+
+/* Counts a mapping call; when it began, where its programs are timed. */
+static __always_inline __u64 rate_map(void)
 {
 	struct memtoll_rates *rates = rates_here();
 
-	if (rates)
-		rates->maps++;
+	if (!rates || (__u32)++rates->maps * GOLDEN_RATIO > ~0U / MAP_TIMED)
+		return 0;
+	return bpf_ktime_get_ns();
+}
+
+/* A part of what its programs took; walk_ns: what stacks had taken before it. */
+static __always_inline void rate_map_part(__u64 ns, __u64 walk_ns)
+{
+	struct memtoll_rates *rates = rates_here();
+
+	if (!rates)
+		return;
+	ns -= rates->walk_ns - walk_ns;
+	if (ns <= MAP_TIMED_MOST_NS)
+		rates->map_ns += MAP_TIMED * ns;
 }
 
 static __always_inline void rate_read(bool plain)

@@ -26,6 +26,7 @@ struct memtoll_rates {
 	__u64 samples;
 	__u64 sample_ns; /* in their programs, stacks apart */
 	__u64 maps;
+	__u64 map_ns; /* of those not passed over, in their programs, stacks apart: some, times it */
 	__u64 reads;
 	__u64 plain_reads;     /* of these by read(2), which sockets are read by, too */
 	__u64 other_reads;     /* read(2) on sockets and pipes, flushed in batches */

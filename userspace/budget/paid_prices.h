@@ -14,6 +14,7 @@ struct paid_prices {
 	double fault_begin_ns;
 	double read_outside_ns; /* of a read, outside of its program */
 	double map_ns;
+	double map_program_ns;
 };
 
 struct paid_prices paid_prices_of(const struct calibration_result *prices);
@@ -21,7 +22,8 @@ struct paid_prices paid_prices_of(const struct calibration_result *prices);
 /*
  * What hits cost as far as their own programs were timed in the target, and what no clock inside of
  * them sees: of a fault, what is beyond its calibrated price, since ending a run and looking up a
- * place cost more than one more page; of a mapping call, calibrated with all in the caches, too; of
+ * place cost more than one more page; of a mapping call the same, beyond what its calibrated one,
+ * with all in the caches, took in its programs; of
  * a sample, all that its program takes; of a read and a mapping call, what they cost where some are
  * passed over. Means between two readings, which the next slice replaces.
  */

@@ -68,7 +68,10 @@ static double load(const struct thinning *thinning, uint64_t cpu_ns,
 			  least * thinning->least_ns;
 	double read_ns = rates->read_ns - before->read_ns + reads * thinning->read_outside_ns -
 			 passed_reads * thinning->read_least_ns;
-	double map_ns = (rates->drawn_maps - before->drawn_maps) * thinning->map_spared_ns;
+	double drawn = rates->drawn_maps - before->drawn_maps;
+	double looked = rates->maps - before->maps - (rates->passed_maps - before->passed_maps);
+	double timed_ns = (rates->map_ns - before->map_ns) * drawn / MAX(looked, 1);
+	double map_ns = MAX(drawn * thinning->map_spared_ns, timed_ns);
 	double ns = BEYOND_CLOCKS * (MAX(0, fault_ns) + map_ns) + MAX(0, read_ns);
 
 	return ns / (cpu_ns - thinning->since_cpu_ns);

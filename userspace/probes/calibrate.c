@@ -335,6 +335,9 @@ static void fill_faults(struct fault_triples *triples, const struct memtoll_rate
 	if (after->reads > before->reads)
 		result->read_program_ns =
 			1.0 * (after->read_ns - before->read_ns) / (after->reads - before->reads);
+	if (after->maps > before->maps)
+		result->map_program_ns =
+			1.0 * (after->map_ns - before->map_ns) / (after->maps - before->maps);
 	begin->hit_ns =
 		MAX(middle(triples->begin_ns, &begin->error_ns), result->fault_begin_ns) + way_ns;
 	begin->error_ns = hypot(begin->error_ns, way_error);

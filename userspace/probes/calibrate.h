@@ -31,6 +31,7 @@ struct calibration_result {
 	struct price syscall_counted; /* and by how much more while they are counted */
 	double fault_begin_ns; /* of a fault's price, the part between the program's own clock reads */
 	double read_program_ns; /* the same of a read's */
+	double map_program_ns;	/* and of a mapping call's */
 	double fault_ns;	/* a bare first touch of a 4 KiB page, entry to exit */
 	/*
 	 * What windows time of a fault less the fault: the probes' part between the two
