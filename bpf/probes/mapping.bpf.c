@@ -457,8 +457,8 @@ int map_exit(__u64 *ctx)
 		failed = map->len && (__u64)ret != map->len;
 		bytes = (__u64)ret > map->addr ? ret - map->addr : map->addr - ret;
 	}
-	if (map->timed_ns && rates_here())
-		walk_ns = rates_here()->walk_ns;
+	if (map->timed_ns)
+		walk_ns = walked_ns();
 	event->stack_id =
 		passed ? passed_calls_of(thread)->stack_id : stack_of_map_call(task, thread);
 	if (thread->populated.faults)

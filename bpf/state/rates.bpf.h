@@ -46,7 +46,14 @@ static __always_inline __u64 rate_map(void)
 	return bpf_ktime_get_ns();
 }
 
-/* A part of what its programs took; walk_ns: what stacks had taken before it. */
+static __always_inline __u64 walked_ns(void)
+{
+	struct memtoll_rates *rates = rates_here();
+
+	return rates ? rates->walk_ns : 0;
+}
+
+/* What its programs took; walk_ns: what stacks had taken by walked_ns() before. */
 static __always_inline void rate_map_part(__u64 ns, __u64 walk_ns)
 {
 	struct memtoll_rates *rates = rates_here();

@@ -22,10 +22,10 @@ struct paid_prices paid_prices_of(const struct calibration_result *prices);
 /*
  * What hits cost as far as their own programs were timed in the target, and what no clock inside of
  * them sees: of a fault, what is beyond its calibrated price, since ending a run and looking up a
- * place cost more than one more page; of a mapping call the same, beyond what its calibrated one,
- * with all in the caches, took in its programs; of
- * a sample, all that its program takes; of a read and a mapping call, what they cost where some are
- * passed over. Means between two readings, which the next slice replaces.
+ * place cost more than one more page; of a mapping call, what is beyond what its calibrated one,
+ * with all in the caches, took in its programs; of a sample, all that its program takes; of a read
+ * and a mapping call, what they cost where some are passed over. Means between two readings, which
+ * the next slice replaces.
  */
 int paid_prices_write(const struct paid_prices *paid, const struct memtoll_rates *first,
 		      const struct memtoll_rates *now, struct recording *recording);
