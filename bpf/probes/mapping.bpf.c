@@ -196,6 +196,8 @@ static __always_inline __u64 stack_of_map_call(struct task_struct *task, struct 
 	struct memtoll_rates *rates = rates_here();
 	struct pt_regs *regs;
 
+	if (thread->map.timed_ns)
+		thread->map.walked_ns = walked_ns();
 	/* The whole of it: the direct caller may be a wrapper that everybody calls. */
 	if (thread->in_fn)
 		return stack_from_call(thread);
@@ -398,6 +400,15 @@ __noinline int shmat_begin(struct thread *thread, __u64 address)
 	return 1;
 }
 
+/* What its programs took, before and after its own time. */
+static __always_inline void map_end(struct open_map_call *map, __u64 ended_ns)
+{
+	if (map->timed_ns)
+		rate_map_part(map->start.ns - map->timed_ns + bpf_ktime_get_ns() - ended_ns,
+			      map->walked_ns);
+	map->map_fn = MAP_FN_NONE;
+}
+
 SEC("?tp_btf/sys_exit")
 int map_exit(__u64 *ctx)
 {
@@ -407,7 +418,7 @@ int map_exit(__u64 *ctx)
 	struct memtoll_mapping *event;
 	struct open_map_call *map;
 	bool failed, begun, passed;
-	__u64 bytes, now, walk_ns = 0;
+	__u64 bytes, now;
 
 	/* A thread may be met in such a call: what it attaches must not be missed. */
 	if (!thread && is_shmat(ctx))
@@ -457,8 +468,6 @@ int map_exit(__u64 *ctx)
 		failed = map->len && (__u64)ret != map->len;
 		bytes = (__u64)ret > map->addr ? ret - map->addr : map->addr - ret;
 	}
-	if (map->timed_ns)
-		walk_ns = walked_ns();
 	event->stack_id =
 		passed ? passed_calls_of(thread)->stack_id : stack_of_map_call(task, thread);
 	if (thread->populated.faults)
@@ -478,8 +487,6 @@ int map_exit(__u64 *ctx)
 	/* It lies in the mapping that the record before it has made. */
 	if (thread->populated.faults)
 		populate_end(thread);
-	if (map->timed_ns)
-		rate_map_part(map->start.ns - map->timed_ns + bpf_ktime_get_ns() - now, walk_ns);
-	map->map_fn = MAP_FN_NONE;
+	map_end(map, now);
 	return 0;
 }

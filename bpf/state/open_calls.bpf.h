@@ -85,6 +85,7 @@ struct open_map_call {
 	__u32 uncounted;    /* its own time is nothing: shmat */
 	__u32 draw;	    /* enum map_draw */
 	__u64 timed_ns;	    /* its programs are timed: since when; 0: they are not */
+	__u64 walked_ns;    /* then: what stacks had taken before its own */
 };
 
 /* What the kernel has faulted in inside a call: scratch of populate.bpf.c. */
