@@ -3,6 +3,7 @@
 
 #include <glib.h>
 
+#include "budget/paid_prices.h"
 #include "budget/thinning.h"
 
 #define MS 1000000.0
@@ -170,9 +171,7 @@ static struct spending spent_since(const struct governor *governor,
 	uint64_t faults = now->faults - before->faults + now->passed_faults - before->passed_faults;
 	double maps = now->maps - before->maps -
 		      (1 - MAP_LEAST) * (now->passed_maps - before->passed_maps);
-	double map_more_ns = now->map_ns - before->map_ns -
-			     (now->maps - before->maps - (now->passed_maps - before->passed_maps)) *
-				     governor->prices.map_program_ns;
+	double map_more_ns = paid_maps_more_ns(before, now, governor->prices.map_program_ns);
 	double event_ns = faults * fault_outside_ns + (now->fault_ns - before->fault_ns) +
 			  maps * governor->prices.map.hit_ns + (now->sample_ns - before->sample_ns);
 	double read_outside_ns =
@@ -182,8 +181,8 @@ static struct spending spent_since(const struct governor *governor,
 		.cpu_ns = reading->cpu_ns - governor->last.cpu_ns,
 		.wall_ns = reading->now_ns - governor->last.now_ns,
 		.idle_ns = (idle_hits(now) - idle_hits(before)) * governor->prices.idle.hit_ns,
-		.fixed_ns = BEYOND_CLOCKS * event_ns + MAX(0, map_more_ns) +
-			    reads * read_outside_ns + (now->read_ns - before->read_ns) +
+		.fixed_ns = BEYOND_CLOCKS * event_ns + map_more_ns + reads * read_outside_ns +
+			    (now->read_ns - before->read_ns) +
 			    (reading->syscalls - governor->last.syscalls) *
 				    governor->prices.syscall.hit_ns +
 			    (now->walk_ns - before->walk_ns) + (now->thread_ns - before->thread_ns),

@@ -16,6 +16,15 @@ struct paid_prices paid_prices_of(const struct calibration_result *prices)
 	};
 }
 
+double paid_maps_more_ns(const struct memtoll_rates *first, const struct memtoll_rates *now,
+			 double program_ns)
+{
+	double looked = now->maps - first->maps;
+
+	looked -= now->passed_maps - first->passed_maps;
+	return MAX(0, now->map_ns - first->map_ns - looked * program_ns);
+}
+
 int paid_prices_write(const struct paid_prices *paid, const struct memtoll_rates *first,
 		      const struct memtoll_rates *now, struct recording *recording)
 {
@@ -24,9 +33,8 @@ int paid_prices_write(const struct paid_prices *paid, const struct memtoll_rates
 	double reads = now->reads - first->reads + now->passed_reads - first->passed_reads;
 	double maps = now->maps - first->maps, passed_maps = now->passed_maps - first->passed_maps;
 	double fault_ns = (now->fault_ns - first->fault_ns) / MAX(faults, 1) - paid->fault_begin_ns;
-	double looked = MAX(0, maps - passed_maps);
 	double map_ns = paid->map_ns * (1 - (1 - MAP_LEAST) * MIN(1, passed_maps / MAX(maps, 1)));
-	double map_more_ns = now->map_ns - first->map_ns - looked * paid->map_program_ns;
+	double map_more_ns = paid_maps_more_ns(first, now, paid->map_program_ns);
 	/* error: of the price */
 	const struct {
 		const char *probe;
@@ -39,8 +47,8 @@ int paid_prices_write(const struct paid_prices *paid, const struct memtoll_rates
 		  (now->read_ns - first->read_ns) / MAX(reads, 1) + paid->read_outside_ns, 0.1,
 		  reads },
 		{ "map_paid", map_ns, 0.1, passed_maps },
-		{ "map_more", (BEYOND_CLOCKS - 1) * map_ns + MAX(0, map_more_ns) / MAX(maps, 1),
-		  0.3, maps },
+		{ "map_more", (BEYOND_CLOCKS - 1) * map_ns + map_more_ns / MAX(maps, 1), 0.3,
+		  maps },
 		{ "sample", (now->sample_ns - first->sample_ns) / MAX(samples, 1), 0.1, samples },
 	};
 	int err = 0;

@@ -30,4 +30,11 @@ struct paid_prices paid_prices_of(const struct calibration_result *prices);
 int paid_prices_write(const struct paid_prices *paid, const struct memtoll_rates *first,
 		      const struct memtoll_rates *now, struct recording *recording);
 
+/*
+ * Of mapping calls between two readings, all together, in nanoseconds: what their programs took beyond
+ * what a calibrated one took, program_ns, in its own.
+ */
+double paid_maps_more_ns(const struct memtoll_rates *first, const struct memtoll_rates *now,
+			 double program_ns);
+
 #endif /* MEMTOLL_PAID_PRICES_H */

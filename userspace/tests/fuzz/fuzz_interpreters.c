@@ -15,23 +15,9 @@
 
 #include "python/python_code.h"
 #include "python/python_offsets.h"
+#include "tests/fuzz/pointers.h"
 
-#define POINTER 0x5eed5eedU
 #define CODE_STEP 512 /* from code to code */
-
-static void relocate(uint8_t *memory, size_t size)
-{
-	uint64_t word;
-	size_t at;
-
-	for (at = 0; at + sizeof(word) <= size; at += sizeof(word)) {
-		memcpy(&word, memory + at, sizeof(word));
-		if (word >> 32 != POINTER)
-			continue;
-		word = (uint64_t)(uintptr_t)memory + (uint32_t)word % size;
-		memcpy(memory + at, &word, sizeof(word));
-	}
-}
 
 static void look_at(const struct python_layout *layout, const struct python_code_key *key)
 {
