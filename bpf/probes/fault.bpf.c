@@ -16,6 +16,7 @@
 #include "wire/pages.h"
 #include "wire/records.h"
 #include "state/emit.bpf.h"
+#include "state/fault_rest.bpf.h"
 #include "state/losses.bpf.h"
 #include "state/numbers.bpf.h"
 #include "state/rates.bpf.h"
@@ -325,10 +326,21 @@ static __always_inline void call_add_timed_fault(struct open_call *call, __u8 fa
  */
 #define FAULT_TIMED 64
 
-/* Whether the program of this fault is timed. */
-static __always_inline bool fault_is_timed(struct thread *thread)
+/*
+ * From another number on in each thread, or of threads that end before the first one is due none
+ * would be: the root of two from one thread to the next, in terms of the golden ratio.
+ */
+#define TIMED_APART 0x7713f11fU
+
+/*
+ * Whether the program of this fault is timed: by the kernel's count, as what a fault looks at first
+ * is what costs most where others have used the caches meanwhile.
+ */
+static __always_inline bool fault_is_timed(const struct task_struct *task)
 {
-	return ++thread->order.faults * GOLDEN_RATIO <= ~0U / FAULT_TIMED;
+	__u32 number = (__u32)task->min_flt + (__u32)task->pid * TIMED_APART;
+
+	return number * GOLDEN_RATIO <= ~0U / FAULT_TIMED;
 }
 
 /* One that does not follow in order. timed: what its stack costs is counted from here on. */
@@ -345,15 +357,26 @@ static __always_inline void fault_count(struct thread *thread, bool timed)
 		fault->timed_walk_ns = rates->walk_ns;
 }
 
-/* What its program took until now, stacks apart. fault: NULL, one in order, without any. */
+/* What its program took until now, stacks apart. */
 static __always_inline void fault_account(const struct open_fault *fault, __u64 began_ns, __u64 now)
 {
 	struct memtoll_rates *rates = rates_here();
 
 	if (rates)
-		rates->fault_ns +=
-			FAULT_TIMED *
-			sub_sat(now - began_ns, fault ? rates->walk_ns - fault->timed_walk_ns : 0);
+		rates->fault_ns += FAULT_TIMED *
+				   sub_sat(now - began_ns, rates->walk_ns - fault->timed_walk_ns);
+}
+
+/* Of one that was passed over, or followed in order. */
+static __always_inline void fault_account_least(__u64 began_ns)
+{
+	struct memtoll_rates *rates = rates_here();
+	__u64 ns = FAULT_TIMED * (bpf_ktime_get_ns() - began_ns);
+
+	if (!rates)
+		return;
+	rates->fault_ns += ns;
+	rates->least_fault_ns += ns;
 }
 
 /*
@@ -467,8 +490,14 @@ static __always_inline void fault_locate(const struct bpf_raw_tracepoint_args *c
 /* In the calls that the thread is in. */
 static __always_inline void fault_count_inside(struct thread *thread)
 {
-	if (thread->in_fn)
+	struct memtoll_rates *rates;
+
+	if (thread->in_fn) {
 		call_add_fault(&thread->call, thread->fault.fault_class);
+		rates = rates_here();
+		if (rates)
+			rates->inside_faults++;
+	}
 	if (in_map(thread))
 		thread->map.minor++;
 	if (in_read(thread))
@@ -497,23 +526,31 @@ SEC("?raw_tp")
 int fault_begin(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *thread = thread_get(task);
-	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	__u64 address = ctx->args[0];
+	__u64 address = ctx->args[0], timed_ns;
+	struct thread *thread, *met;
 	struct open_fault *fault;
+	struct pt_regs *regs;
 
+	if (!may_be_traced(task->tgid))
+		return 0;
+	timed_ns = fault_is_timed(task) ? bpf_ktime_get_ns() : 0;
+	met = thread_of(task);
+	thread = thread_check(task, met);
 	if (!thread || !current_mm())
 		return 0;
+	regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	fault = &thread->fault;
 	/* A helper that reads user memory without sleeping: no page will be mapped. */
 	if (!is_error(ctx, ERROR_USER) && (task->pagefault_disabled || address >> 56))
 		return 0;
-	fault->timed_ns = fault_is_timed(thread) ? bpf_ktime_get_ns() : 0;
+	rest_catch_up(task, thread);
+	/* To make the thread's state is counted apart. */
+	fault->timed_ns = met ? timed_ns : 0;
 	fault->began_ns = 0;
 	if (is_error(ctx, ERROR_USER) && is_error(ctx, ERROR_WRITE) &&
 	    order_follows(thread, address, regs->ip)) {
 		if (fault->timed_ns)
-			fault_account(NULL, fault->timed_ns, bpf_ktime_get_ns());
+			fault_account_least(fault->timed_ns);
 		return 0;
 	}
 	if (is_error(ctx, ERROR_USER))
@@ -521,7 +558,7 @@ int fault_begin(struct bpf_raw_tracepoint_args *ctx)
 	if (fault_is_passed(thread)) {
 		fault_settle(thread);
 		if (fault->timed_ns)
-			fault_account(NULL, fault->timed_ns, bpf_ktime_get_ns());
+			fault_account_least(fault->timed_ns);
 		return 0;
 	}
 	/* Before what it stands for replaces what the one before did. */
@@ -592,6 +629,16 @@ static __always_inline void answer_tail(struct thread *thread, __u64 now)
 					   tail_ns;
 }
 
+/* The end of a fault that rested. What is open is another one, which is over. */
+static __always_inline int rest_end(struct thread *thread, bool major)
+{
+	if (!major)
+		return 0;
+	fault_settle(thread);
+	fault_passed_major(thread, true);
+	return 0;
+}
+
 static __always_inline int fault_end(bool major)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -600,11 +647,15 @@ static __always_inline int fault_end(bool major)
 
 	if (!thread || !is_counted(thread))
 		return 0;
-	if (major)
+	if (!rest_saw_begin(task, thread, major))
+		return rest_end(thread, major);
+	if (major) {
 		fault_be_careful(thread);
+		thread->order.minor_seen = task->min_flt;
+	}
 	if (!thread->fault.active) {
 		if (major)
-			fault_passed_major(thread);
+			fault_passed_major(thread, false);
 		return 0;
 	}
 	order_unfold(thread);

@@ -16,6 +16,7 @@
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
 
+#include "state/fault_rest.bpf.h"
 #include "state/losses.bpf.h"
 #include "state/numbers.bpf.h"
 #include "state/rates.bpf.h"
@@ -29,7 +30,11 @@
 /* The thread has met a fault that waits for something. */
 static __always_inline void fault_be_careful(struct thread *thread)
 {
+	struct memtoll_rates *rates = rates_here();
+
 	thread->careful = CAREFUL_FAULTS;
+	if (rates)
+		rates->waited_faults++;
 }
 
 static __always_inline bool fault_may_pass(struct thread *thread)
@@ -62,12 +67,15 @@ static __always_inline bool fault_is_passed(struct thread *thread)
 
 /*
  * The one that was drawn speaks for those before it. One that is looked at in any case does not:
- * those are of other kinds, and come together, all on one of a kind.
+ * those are of other kinds, and come together, all on one of a kind. Where faults rest nothing is
+ * drawn: all that are seen speak.
  */
 static __always_inline __u32 faults_passed(const struct thread *thread, struct memtoll_rates *rates)
 {
 	__u32 passed = rates->passed_open;
 
+	if (faults_rest == FAULTS_REST)
+		return rest_spoken_for(rates);
 	if (thread->exempt)
 		return 0;
 	rates->passed_open = 0;
@@ -88,15 +96,20 @@ static __always_inline void fault_gives_back(struct open_fault *fault)
 	}
 }
 
-/* One that was passed over has ended, and was a major one: its time is lost. */
-static __always_inline void fault_passed_major(struct thread *thread)
+/*
+ * One that was passed over has ended, and was a major one: its time is lost. rested: its begin was
+ * not seen, so that it was not counted.
+ */
+static __always_inline void fault_passed_major(struct thread *thread, bool rested)
 {
 	struct memtoll_rates *rates = rates_here();
 
-	if (fault_draw == ~0U)
+	if (fault_draw == ~0U && !rested)
 		return;
 	fault_be_careful(thread);
 	lose(LOST_FAULTS_PASSED, 1);
+	if (rested)
+		return;
 	/* Its time is the read's: it was counted as a minor one there. */
 	if (in_read(thread) && thread->read.faults)
 		thread->read.faults--;

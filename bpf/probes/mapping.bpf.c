@@ -170,7 +170,6 @@ int map_enter(__u64 *ctx)
 	map->draw = nr == NR_SHMDT ? MAP_LOOKED_AT : map_draw(thread);
 	if (map->draw == MAP_PASSED) {
 		map->may_populate = 0;
-		map->timed_ns = 0;
 		map->start.ns = bpf_ktime_get_ns();
 		return 0;
 	}
@@ -320,6 +319,7 @@ static __always_inline void find_populated(struct task_struct *task, struct thre
 	populated->majors = sub_sat(task->maj_flt - map->major_before, map->major);
 	populated->faults =
 		sub_sat(task->min_flt - map->minor_before, map->minor) + populated->majors;
+	thread->order.minor_seen += populated->faults - populated->majors;
 }
 
 static __always_inline void describe_populated(struct thread *thread,
@@ -403,9 +403,15 @@ __noinline int shmat_begin(struct thread *thread, __u64 address)
 /* What its programs took, before and after its own time. */
 static __always_inline void map_end(struct open_map_call *map, __u64 ended_ns)
 {
-	if (map->timed_ns)
-		rate_map_part(map->start.ns - map->timed_ns + bpf_ktime_get_ns() - ended_ns,
-			      map->walked_ns);
+	__u64 ns;
+
+	if (map->timed_ns) {
+		ns = map->start.ns - map->timed_ns + bpf_ktime_get_ns() - ended_ns;
+		if (map->draw == MAP_PASSED)
+			rate_passed_map_part(ns);
+		else
+			rate_map_part(ns, map->walked_ns);
+	}
 	map->map_fn = MAP_FN_NONE;
 }
 
@@ -441,7 +447,7 @@ int map_exit(__u64 *ctx)
 		return 0;
 	}
 	passed = map->draw == MAP_PASSED;
-	now = passed ? map->start.ns : bpf_ktime_get_ns();
+	now = passed && !map->timed_ns ? map->start.ns : bpf_ktime_get_ns();
 	if (!in_map(thread)) {
 		map->map_fn = MAP_FN_NONE;
 		lose(LOST_MAPS_UNWATCHED, 1);

@@ -191,6 +191,7 @@ static __always_inline void account_arguments(struct task_struct *task, struct t
 	__builtin_memset(&thread->populated, 0, sizeof(thread->populated));
 	thread->populated.address = begin;
 	thread->populated.faults = pages;
+	thread->order.minor_seen += pages;
 	thread->populated.now = bpf_ktime_get_ns();
 	populate_end(thread);
 }
@@ -228,6 +229,7 @@ static __always_inline void on_exec(struct task_struct *task, struct memtoll_tar
 		/* It has another number now, and a new state at its next event, if it had a place. */
 		count_out(task, thread, state);
 		state->begun_ns = bpf_ktime_get_ns();
+		thread->order.minor_seen = task->min_flt;
 		thread->minor_base = task->min_flt;
 		thread->major_base = task->maj_flt;
 		thread->unbegun = 1;
@@ -287,8 +289,8 @@ int BPF_PROG(process_exit, struct task_struct *task)
 			emit_process(task, PROCESS_EXIT, 0, held, row && row->brief, process);
 		}
 		/* Of threads that live for a moment only it is most of what they pay. */
-		if (thread)
-			thread_account(task->tgid, thread->made_ns + bpf_ktime_get_ns() - began_ns);
+		thread_account(task->tgid,
+			       (thread ? thread->made_ns : 0) + bpf_ktime_get_ns() - began_ns);
 	}
 	give_place_back(task);
 	return 0;

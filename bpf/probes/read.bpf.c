@@ -574,6 +574,7 @@ static __always_inline __u64 read_populated(struct task_struct *task, struct thr
 	populated->faults = sub_sat(task->min_flt - read->minor_before, read->faults);
 	if (!populated->faults)
 		return 0;
+	thread->order.minor_seen += populated->faults;
 	if (read->read_fn != READ_FN_READ && read->read_fn != READ_FN_PREAD &&
 	    bpf_probe_read_user(&address, sizeof(address), (void *)address))
 		return 0;

@@ -38,12 +38,22 @@ SEC("?raw_tp/mmap_lock_acquire_returned")
 int map_unwatched(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *thread = thread_get(task);
 	__u64 second = ctx->args[1], third = ctx->args[2], write;
 	struct memtoll_rates *rates;
+	struct thread *thread;
 	struct pt_regs *regs;
 	__u32 map_fn;
 	__s32 nr;
+
+	if (!may_be_traced(task->tgid))
+		return 0;
+	regs = user_regs(task);
+	nr = syscall_nr(regs);
+	map_fn = map_fn_of(nr);
+	/* Others take the lock, too: a fork, whose thread may never be met. */
+	if (!map_fn)
+		return 0;
+	thread = thread_get(task);
 
 	/* Two words of the context, each at a place that the verifier knows. */
 	barrier_var(second);
@@ -52,12 +62,9 @@ int map_unwatched(struct bpf_raw_tracepoint_args *ctx)
 	/* In one: its entry was seen, since they are watched again. */
 	if (!thread || in_map(thread) || ctx->args[0] != current_mm())
 		return 0;
-	regs = user_regs(task);
-	nr = syscall_nr(regs);
 	if (nr == NR_MPROTECT)
 		arena_extended(thread, PT_REGS_PARM1_SYSCALL(regs));
-	map_fn = map_fn_of(nr);
-	if (!map_fn || map_fn == MAP_FN_MPROTECT || (!(write & 1) && map_fn != MAP_FN_MADVISE))
+	if (map_fn == MAP_FN_MPROTECT || (!(write & 1) && map_fn != MAP_FN_MADVISE))
 		return 0;
 	/* The faults so far are on mappings as they were. */
 	fault_settle(thread);
@@ -83,10 +90,13 @@ int map_changed(struct bpf_raw_tracepoint_args *ctx)
 /* A read that goes unwatched; one that looks several times counts more than once. */
 static __always_inline int count_read(struct task_struct *task)
 {
-	struct thread *thread = thread_get(task);
 	struct memtoll_rates *rates;
+	struct thread *thread;
 
-	if (!thread || in_read(thread) || !read_fn_of(syscall_nr(user_regs(task))))
+	if (!may_be_traced(task->tgid) || !read_fn_of(syscall_nr(user_regs(task))))
+		return 0;
+	thread = thread_get(task);
+	if (!thread || in_read(thread))
 		return 0;
 	lose(LOST_READS_UNWATCHED, 1);
 	rates = rates_here();

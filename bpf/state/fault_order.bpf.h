@@ -48,9 +48,9 @@ struct order {
 	__u64 table_at;
 	__u32 area_generation;
 	__u32 block_generation;
-	__u16 followed; /* faults; the open fault stands for the first of all */
-	__u16 left;	/* that still may follow; 0: none */
-	__u32 faults;	/* of the thread, whether in order or not, from some number on */
+	__u16 followed;	  /* faults; the open fault stands for the first of all */
+	__u16 left;	  /* that still may follow; 0: none */
+	__u64 minor_seen; /* by the kernel's count, up to the last fault that was seen */
 };
 
 #endif /* MEMTOLL_FAULT_ORDER_BPF_H */

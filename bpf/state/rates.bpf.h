@@ -65,6 +65,15 @@ static __always_inline void rate_map_part(__u64 ns, __u64 walk_ns)
 		rates->map_ns += MAP_TIMED * ns;
 }
 
+/* Of one that was passed over: no stack was looked at. */
+static __always_inline void rate_passed_map_part(__u64 ns)
+{
+	struct memtoll_rates *rates = rates_here();
+
+	if (rates && ns <= MAP_TIMED_MOST_NS)
+		rates->passed_map_ns += MAP_TIMED * ns;
+}
+
 static __always_inline void rate_read(bool plain)
 {
 	struct memtoll_rates *rates = rates_here();

@@ -53,21 +53,14 @@ static __always_inline struct thread *take_place(struct task_struct *task)
 	return thread;
 }
 
-/*
- * Which faults are timed is drawn by multiples of a number, from another one on in each thread, or
- * of threads that end before the first one is due none would be: the root of two from one thread to
- * the next, in terms of that number (fault_is_timed()).
- */
-#define TIMED_APART 0x7713f11fU
-
 static __always_inline void thread_begin(struct task_struct *task, struct thread *thread,
 					 const struct memtoll_target_state *process, __u64 began_ns)
 {
 	thread->drained = drain_epoch;
-	thread->order.faults = (__u32)task->pid * TIMED_APART;
 	thread->made_ns = bpf_ktime_get_ns() - began_ns;
 	if (!is_older(task, process))
 		return;
+	thread->order.minor_seen = task->min_flt;
 	thread->minor_base = task->min_flt;
 	thread->major_base = task->maj_flt;
 	thread->unbegun = 1;

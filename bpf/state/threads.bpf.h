@@ -10,6 +10,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "wire/sums.h"
+#include "state/fault_rest.bpf.h"
 #include "state/losses.bpf.h"
 #include "state/numbers.bpf.h"
 #include "state/processes.bpf.h"
@@ -121,10 +122,13 @@ static __always_inline void count_out(const struct task_struct *task, struct thr
 		} else if (in_read(thread)) {
 			minor = thread->read.minor_before + thread->read.faults;
 		}
+		rest_count_out(sub_sat(minor, thread->order.minor_seen));
 		minor = sub_sat(minor, thread->minor_base);
 		major = sub_sat(major, thread->major_base);
 	} else if (is_older(task, process)) {
 		return;
+	} else {
+		rest_count_out(minor);
 	}
 	__sync_fetch_and_add(&process->counted_minor_faults, minor);
 	__sync_fetch_and_add(&process->counted_major_faults, major);

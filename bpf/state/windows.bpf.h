@@ -9,6 +9,7 @@
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
 
+#include "wire/faults.h"
 #include "state/thread.bpf.h"
 
 #define FN_MASK 31 /* of the bits and the array below */
@@ -36,6 +37,8 @@ extern volatile __u64 calls_watched_ns;
 extern volatile __u32 ends_seen;
 /* The part of 2^32 of faults that are looked at, where they are too many; ~0: all are. */
 extern volatile __u32 fault_draw;
+/* Set by userspace, enum memtoll_faults_rest: whether faults are seen in windows only. */
+extern volatile __u32 faults_rest;
 
 /*
  * Called where the clock was read anyway: whether windows are over is not worth a reading of its

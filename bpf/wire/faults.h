@@ -46,6 +46,13 @@ enum memtoll_area {
 	AREA_COUNT = 8,	 /* userspace knows one more: events/refined.h */
 };
 
+/* When faults are seen. */
+enum memtoll_faults_rest {
+	FAULTS_ALL_SEEN = 0, /* so far always */
+	FAULTS_HAVE_RESTED = 1,
+	FAULTS_REST = 2, /* now in windows only */
+};
+
 /* Kinds of faults, as an outlier counts them. */
 enum memtoll_fault_kind {
 	FAULT_KIND_ZERO = 0, /* the kernel cleared a page, or mapped its shared zero page */

@@ -22,11 +22,13 @@ struct memtoll_rates {
 	__u64 calls[FN_COUNT]; /* counted entries, nested ones with them */
 	__u64 idle[FN_COUNT];  /* hits that were not counted: no window was open */
 	__u64 faults;
-	__u64 fault_ns; /* in their programs, stacks apart: one in FAULT_TIMED, times it */
+	__u64 fault_ns;	      /* in their programs, stacks apart: one in FAULT_TIMED, times it */
+	__u64 least_fault_ns; /* of it, of those that were passed over or followed in order */
 	__u64 samples;
 	__u64 sample_ns; /* in their programs, stacks apart */
 	__u64 maps;
-	__u64 map_ns; /* of those not passed over, in their programs, stacks apart: some, times it */
+	__u64 map_ns;	     /* in their programs, stacks apart: one in MAP_TIMED, times it */
+	__u64 passed_map_ns; /* the same of those that were passed over */
 	__u64 reads;
 	__u64 plain_reads;     /* of these by read(2), which sockets are read by, too */
 	__u64 other_reads;     /* read(2) on sockets and pipes, flushed in batches */
@@ -36,9 +38,12 @@ struct memtoll_rates {
 	__u64 walk_ns;	       /* stacks looked at, in whatever program */
 	__u64 thread_ns;       /* threads' states made, and their ends */
 	__u64 passed_faults;   /* counted and not looked at: fault_thinning.bpf.h */
-	__u64 passed_open;     /* of these, for whom no other has spoken yet */
+	__u64 rested_faults;   /* counted by the kernel alone: fault_rest.bpf.h */
+	__u64 passed_open;     /* of both, for whom no other has spoken yet */
 	__u64 thinned_faults;  /* of which it was drawn who is looked at */
 	__u64 ordered_faults;  /* of faults, those that followed in order */
+	__u64 inside_faults;   /* of faults, those in a call of the allocator */
+	__u64 waited_faults;   /* that waited for something */
 	__u64 walked_calls;    /* mapping calls outside of the allocator: stack looked at */
 	__u64 read_ns;	       /* of reads, in their programs: one in READ_TIMED, times it */
 	__u64 thinned_reads;   /* of which it was drawn who is looked at, and timed */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/message.h"
 #include "budget/governor.h"
 #include "budget/paid_prices.h"
 #include "budget/syscall_idle.h"
@@ -158,7 +159,7 @@ static struct events events_between(const struct memtoll_rates *before,
 	struct events events = {
 		.count = {
 			[EVENT_FAULTS] = now->faults - before->faults + now->passed_faults -
-					 before->passed_faults,
+					 before->passed_faults, /* none where they rest */
 			[EVENT_MAPS] = now->maps - before->maps,
 			[EVENT_READS] = now->reads - before->reads - plain + now->passed_reads -
 					before->passed_reads,
@@ -553,12 +554,16 @@ static bool look_for_calls(struct budget *budget, const struct governor_reading 
 static void thin(struct budget *budget, const struct governor_reading *reading)
 {
 	unsigned int before = budget->thinning.one_in;
+	bool rests = budget->thinning.rests;
 	unsigned int one_in =
 		thinning_step(&budget->thinning, reading->now_ns, reading->cpu_ns, &reading->rates);
 
-	budget->thinned |= one_in > 1;
+	budget->thinned |= one_in > 1 || budget->thinning.rests;
 	if (one_in != before)
 		budget->config.bpf->data->fault_draw = thinning_draw(one_in);
+	if (budget->thinning.rests != rests &&
+	    probes_rest_faults(budget->config.probes, budget->thinning.rests))
+		message("faults are seen in windows only from now on");
 }
 
 uint64_t budget_step(struct budget *budget)
@@ -624,7 +629,9 @@ static bool event_is_whole(const struct budget *budget, unsigned int event)
 		return event >= FN_MALLOC && !budget->ended.groups[probe_group_of(event)].missed;
 	if (event == EVENT_PLAIN_READS)
 		return !budget->ended.groups[GROUP_READ].missed;
-	return event == EVENT_FAULTS || !budget->ended.calls.missed;
+	if (event == EVENT_FAULTS)
+		return !budget->ended.thinned.rested_faults;
+	return !budget->ended.calls.missed;
 }
 
 static int write_events(struct budget *budget, const char *call, const struct watched *watched)

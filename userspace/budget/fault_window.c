@@ -5,6 +5,7 @@
 
 #define MS 1000000ULL
 #define FIRST_CPU_NS (100 * MS)
+#define FIRST_NS (2000 * MS)
 #define PERIOD_NS (250 * MS)
 #define LONGEST_NS (25 * MS)
 #define SHORTEST_NS MS
@@ -54,7 +55,7 @@ static void close_window(struct fault_window *window, uint64_t now_ns, double lo
 void fault_window_step(struct fault_window *window, uint64_t now_ns, uint64_t cpu_ns, double lot)
 {
 	if (window->first) {
-		if (cpu_ns >= FIRST_CPU_NS)
+		if (cpu_ns >= FIRST_CPU_NS || now_ns >= window->opened_ns + FIRST_NS)
 			close_window(window, now_ns, lot);
 	} else if (window->open && now_ns >= window->edge_ns) {
 		close_window(window, now_ns, lot);

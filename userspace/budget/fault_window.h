@@ -3,8 +3,8 @@
  * fault_window.h: when the ends of minor faults are watched.
  *
  * To time a minor fault costs more than to count it, so they are timed in windows: the targets'
- * first tenth of a second of CPU time whole, so that short programs are timed at all, however long
- * they took to be attached to; then four times a second, for as long as some hundred faults took in
+ * first tenth of a second of CPU time whole, so that short programs are timed at all, but for no more
+ * than two seconds, since faults of everybody on the machine pay meanwhile; then four times a second, for as long as some hundred faults took in
  * the second before, 1 to 25 ms. Within a slice of up to a second all are of one length, since a
  * slice's faults cost what those in its windows did: shorter ones where faults are many weigh these
  * too little. In one of minutes they follow the program nonetheless, or a storm would be timed as if
@@ -20,7 +20,7 @@
 struct fault_window {
 	bool open;
 	bool first;
-	uint64_t edge_ns; /* when it opens or, if open, closes; the first closes by CPU time */
+	uint64_t edge_ns; /* when it opens or, if open, closes; none of the first */
 	uint64_t opened_ns;
 	uint64_t length_ns;
 	uint64_t slice_ns; /* when the length was found, and the targets' faults by then */

@@ -4,7 +4,6 @@
 #include <glib.h>
 
 #include "budget/paid_prices.h"
-#include "budget/thinning.h"
 
 #define MS 1000000.0
 
@@ -96,6 +95,8 @@ struct governor {
 	double start_ns;     /* what is in the account at first */
 	double start_cpu_ns; /* CPU time left of a command's start */
 	struct calibration_result prices;
+	struct paid_prices paid;
+	struct memtoll_rates first_rates; /* of the first reading */
 	enum state state;
 	unsigned int to_detach; /* groups whose hits are not counted outside of windows */
 	unsigned int detached;	/* those of them that are not attached now */
@@ -123,6 +124,7 @@ struct governor *governor_new(double limit, bool command, const struct calibrati
 
 	governor->limit = limit;
 	governor->prices = *prices;
+	governor->paid = paid_prices_of(prices);
 	governor->may_leave_reads = may_leave_reads;
 	governor->start_ns = command ? START_COMMAND_NS : START_NS;
 	governor->start_cpu_ns = command ? START_COMMAND_CPU_NS : 0;
@@ -162,30 +164,13 @@ static struct spending spent_since(const struct governor *governor,
 				   const struct governor_reading *reading)
 {
 	const struct memtoll_rates *now = &reading->rates, *before = &governor->last.rates;
-	/*
-	 * Programs that are timed stand for those that are not, so that their time comes in lumps:
-	 * of a fault only what is outside of its program is charged by the fault.
-	 */
-	double fault_outside_ns =
-		MAX(0, governor->prices.fault.hit_ns - governor->prices.fault_begin_ns);
-	uint64_t faults = now->faults - before->faults + now->passed_faults - before->passed_faults;
-	double maps = now->maps - before->maps -
-		      (1 - MAP_LEAST) * (now->passed_maps - before->passed_maps);
-	double map_more_ns = paid_maps_more_ns(before, now, governor->prices.map_program_ns);
-	double event_ns = faults * fault_outside_ns + (now->fault_ns - before->fault_ns) +
-			  maps * governor->prices.map.hit_ns + (now->sample_ns - before->sample_ns);
-	double read_outside_ns =
-		MAX(0, governor->prices.read.hit_ns - governor->prices.read_program_ns);
-	uint64_t reads = now->reads - before->reads + now->passed_reads - before->passed_reads;
 	struct spending spent = {
 		.cpu_ns = reading->cpu_ns - governor->last.cpu_ns,
 		.wall_ns = reading->now_ns - governor->last.now_ns,
 		.idle_ns = (idle_hits(now) - idle_hits(before)) * governor->prices.idle.hit_ns,
-		.fixed_ns = BEYOND_CLOCKS * event_ns + map_more_ns + reads * read_outside_ns +
-			    (now->read_ns - before->read_ns) +
+		.fixed_ns = paid_fixed_ns(&governor->paid, &governor->first_rates, before, now) +
 			    (reading->syscalls - governor->last.syscalls) *
-				    governor->prices.syscall.hit_ns +
-			    (now->walk_ns - before->walk_ns) + (now->thread_ns - before->thread_ns),
+				    governor->prices.syscall.hit_ns,
 		.plain_reads = now->plain_reads - before->plain_reads,
 		.other_reads = now->other_reads - before->other_reads,
 	};
@@ -457,6 +442,8 @@ struct governor_order governor_step(struct governor *governor,
 		spent = (struct spending){};
 		governor->unjudged = true;
 	}
+	if (!governor->started)
+		governor->first_rates = reading->rates;
 	governor->started = true;
 	governor->last = *reading;
 	bring_reads_back(governor, reading->rates.unwatched_reads);

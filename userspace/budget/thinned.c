@@ -7,7 +7,9 @@ void thinned_add(struct thinned *thinned, const struct memtoll_rates *before,
 		 const struct memtoll_rates *now)
 {
 	thinned->faults += now->faults - before->faults;
-	thinned->passed_faults += now->passed_faults - before->passed_faults;
+	thinned->passed_faults += now->passed_faults - before->passed_faults + now->rested_faults -
+				  before->rested_faults;
+	thinned->rested_faults += now->rested_faults - before->rested_faults;
 	thinned->reads += now->reads - before->reads;
 	thinned->passed_reads += now->passed_reads - before->passed_reads;
 	thinned->walked_calls += now->walked_calls - before->walked_calls;

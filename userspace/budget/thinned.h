@@ -12,7 +12,8 @@
 
 struct thinned {
 	uint64_t faults;
-	uint64_t passed_faults;
+	uint64_t passed_faults; /* those that have rested with them */
+	uint64_t rested_faults;
 	uint64_t reads;
 	uint64_t passed_reads;
 	uint64_t walked_calls;

@@ -24,14 +24,30 @@
 #define AGAIN 0.4
 /* The part of a read's price that remains where it is passed over: its ways in and out. */
 #define READ_LEAST 0.3
+/* That of a mapping call's, until some were: map_thinning.bpf.h. */
+#define MAP_LEAST 0.5
+
+/*
+ * Faults rest where all that is never detached is over the limit, and counting them is at least this
+ * part of it; they are counted again where all would be below that one.
+ */
+#define REST_LEAST 0.1
+#define REST_BELOW 0.6
+/*
+ * Not where one in so many waits for something, or is in a call of the allocator: those are to be
+ * seen each.
+ */
+#define REST_WAITED 1024
+#define REST_INSIDE 8
+/* After one that had to wait they are all seen for so long. */
+#define REST_AGAIN_NS (5000 * MS)
 
 void thinning_begin(struct thinning *thinning, double limit,
 		    const struct calibration_result *prices, uint64_t spared_cpu_ns)
 {
 	*thinning = (struct thinning){
 		.limit = limit,
-		.least_ns = prices->fault.hit_ns,
-		.outside_ns = MAX(0, prices->fault.hit_ns - prices->fault_begin_ns),
+		.paid = paid_prices_of(prices),
 		.read_least_ns = READ_LEAST * prices->read.hit_ns,
 		.read_outside_ns = MAX(0, prices->read.hit_ns - prices->read_program_ns),
 		.map_spared_ns = (1 - MAP_LEAST) * prices->map.hit_ns,
@@ -43,8 +59,8 @@ void thinning_begin(struct thinning *thinning, double limit,
 /* Faults, reads and small mapping calls, looked at or passed over. */
 static uint64_t events(const struct memtoll_rates *rates)
 {
-	return rates->faults + rates->passed_faults + rates->reads + rates->passed_reads +
-	       rates->drawn_maps + rates->passed_maps;
+	return rates->faults + rates->passed_faults + rates->rested_faults + rates->reads +
+	       rates->passed_reads + rates->drawn_maps + rates->passed_maps;
 }
 
 /* What walks took, all of which are timed, as a part of the CPU time. */
@@ -54,7 +70,22 @@ static double walk_load(const struct thinning *thinning, uint64_t cpu_ns,
 	return 1.0 * (rates->walk_ns - thinning->since.walk_ns) / (cpu_ns - thinning->since_cpu_ns);
 }
 
-/* What looking at faults, reads and small mapping calls took, likewise. */
+/* Small mapping calls that were looked at took so much more than if they had been passed over. */
+static double map_spared(const struct thinning *thinning, const struct memtoll_rates *rates)
+{
+	const struct memtoll_rates *before = &thinning->since;
+	double drawn = rates->drawn_maps - before->drawn_maps;
+	double passed = rates->passed_maps - before->passed_maps;
+	double looked = rates->maps - before->maps - passed;
+	double looked_ns = (rates->map_ns - before->map_ns) / MAX(looked, 1);
+	double passed_ns = passed >= JUDGE_EVENTS ?
+				   (rates->passed_map_ns - before->passed_map_ns) / passed :
+				   0;
+
+	return drawn * MAX(thinning->map_spared_ns, looked_ns - passed_ns);
+}
+
+/* What looking at faults, reads and small mapping calls took, as a part of the CPU time. */
 static double load(const struct thinning *thinning, uint64_t cpu_ns,
 		   const struct memtoll_rates *rates)
 {
@@ -64,17 +95,64 @@ static double load(const struct thinning *thinning, uint64_t cpu_ns,
 	double faults = rates->faults - before->faults + passed;
 	double passed_reads = rates->passed_reads - before->passed_reads;
 	double reads = rates->reads - before->reads + passed_reads;
-	double fault_ns = rates->fault_ns - before->fault_ns + faults * thinning->outside_ns -
-			  least * thinning->least_ns;
+	double outside_ns = paid_fault_outside_ns(&thinning->paid, &thinning->first, rates);
+	double least_ns = paid_least_fault_ns(&thinning->paid, &thinning->first, rates);
+	double fault_ns =
+		rates->fault_ns - before->fault_ns + faults * outside_ns - least * least_ns;
 	double read_ns = rates->read_ns - before->read_ns + reads * thinning->read_outside_ns -
 			 passed_reads * thinning->read_least_ns;
-	double drawn = rates->drawn_maps - before->drawn_maps;
-	double looked = rates->maps - before->maps - (rates->passed_maps - before->passed_maps);
-	double timed_ns = (rates->map_ns - before->map_ns) * drawn / MAX(looked, 1);
-	double map_ns = MAX(drawn * thinning->map_spared_ns, timed_ns);
-	double ns = BEYOND_CLOCKS * (MAX(0, fault_ns) + map_ns) + MAX(0, read_ns);
+	double ns =
+		BEYOND_CLOCKS * (MAX(0, fault_ns) + map_spared(thinning, rates)) + MAX(0, read_ns);
 
 	return ns / (cpu_ns - thinning->since_cpu_ns);
+}
+
+/* What it takes to count all faults, or would, as a part of the CPU time. */
+static double counting_load(const struct thinning *thinning, uint64_t cpu_ns,
+			    const struct memtoll_rates *rates)
+{
+	const struct memtoll_rates *before = &thinning->since;
+	double faults = rates->faults - before->faults + rates->passed_faults -
+			before->passed_faults + rates->rested_faults - before->rested_faults;
+
+	return BEYOND_CLOCKS * faults *
+	       paid_least_fault_ns(&thinning->paid, &thinning->first, rates) /
+	       (cpu_ns - thinning->since_cpu_ns);
+}
+
+/* Too many of the faults are of kinds of which each is to be seen. */
+static bool must_see(const struct thinning *thinning, const struct memtoll_rates *rates)
+{
+	const struct memtoll_rates *before = &thinning->since;
+	uint64_t seen = rates->faults - before->faults;
+	uint64_t all = seen + rates->passed_faults - before->passed_faults + rates->rested_faults -
+		       before->rested_faults;
+
+	return (rates->waited_faults - before->waited_faults) * REST_WAITED > all ||
+	       (rates->inside_faults - before->inside_faults) * REST_INSIDE > seen;
+}
+
+static void rest_step(struct thinning *thinning, uint64_t now_ns, uint64_t cpu_ns,
+		      const struct memtoll_rates *rates)
+{
+	double counting = counting_load(thinning, cpu_ns, rates), all;
+	bool rests = thinning->rests;
+
+	all = paid_fixed_ns(&thinning->paid, &thinning->first, &thinning->since, rates) /
+	      (cpu_ns - thinning->since_cpu_ns);
+	if (rests)
+		all += counting;
+	if (must_see(thinning, rates))
+		rests = false;
+	else if (all > thinning->limit && counting > REST_LEAST * thinning->limit)
+		rests |= !thinning->rest_changed_ns ||
+			 now_ns - thinning->rest_changed_ns >= REST_AGAIN_NS;
+	else if (all < REST_BELOW * thinning->limit &&
+		 now_ns - thinning->rest_changed_ns >= STAY_NS)
+		rests = false;
+	if (rests != thinning->rests)
+		thinning->rest_changed_ns = now_ns;
+	thinning->rests = rests;
 }
 
 unsigned int thinning_step(struct thinning *thinning, uint64_t now_ns, uint64_t cpu_ns,
@@ -86,7 +164,11 @@ unsigned int thinning_step(struct thinning *thinning, uint64_t now_ns, uint64_t 
 	if (thinning->since_ns && (now_ns - thinning->since_ns < JUDGE_NS ||
 				   cpu_ns - thinning->since_cpu_ns < JUDGE_CPU_NS))
 		return thinning->one_in;
+	if (!thinning->since_ns)
+		thinning->first = *rates;
 	if (thinning->since_ns && cpu_ns >= thinning->spared_cpu_ns) {
+		if (!few)
+			rest_step(thinning, now_ns, cpu_ns, rates);
 		part = walk_load(thinning, cpu_ns, rates);
 		if (few && part <= allowed && now_ns - thinning->since_ns < JUDGE_NS_MOST)
 			return thinning->one_in;

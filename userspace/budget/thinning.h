@@ -5,8 +5,10 @@
  *
  * To look at a fault that does not follow the one before in order, and to walk the stack of a
  * mapping call, takes microseconds, and there is no probe that could be detached: so one in so many
- * is looked at. So it is with small mapping calls, of which half of the price is saved. What it costs to follow a fault in order, or to pass one over, is the least there
- * is, and no reason to look at fewer.
+ * is looked at. So it is with small mapping calls, of which half of the price is saved. What it costs
+ * to follow a fault in order, or to pass one over, is the least there is while they are counted, and
+ * no reason to look at fewer. Where that alone is about the limit, faults rest: they are counted by
+ * the kernel, and seen in windows (state/fault_rest.bpf.h).
  */
 #ifndef MEMTOLL_THINNING_H
 #define MEMTOLL_THINNING_H
@@ -15,23 +17,23 @@
 #include <stdint.h>
 
 #include "bpf/wire/rates.h"
+#include "budget/paid_prices.h"
 #include "probes/calibrate.h"
-
-/* The part of a mapping call's price that remains where it is passed over: map_thinning.bpf.h. */
-#define MAP_LEAST 0.5
 
 struct thinning {
 	double limit;
-	double least_ns;      /* a fault that is passed over, or follows in order */
-	double outside_ns;    /* of any, outside of its program */
+	struct paid_prices paid;
 	double read_least_ns; /* a read that is passed over */
 	double read_outside_ns;
-	double map_spared_ns; /* of a mapping call, if it is passed over */
+	double map_spared_ns; /* of a mapping call, if it is passed over; until that is seen */
 	uint64_t spared_cpu_ns;
 	unsigned int one_in; /* 1: all */
+	bool rests;	     /* faults do */
+	uint64_t rest_changed_ns;
 	uint64_t since_ns;
 	uint64_t since_cpu_ns;
 	struct memtoll_rates since;
+	struct memtoll_rates first;
 	uint64_t changed_ns;
 };
 

@@ -35,6 +35,11 @@ void ledger_free(struct ledger *ledger);
 void ledger_set_min_size(struct ledger *ledger, uint64_t bytes);
 /* From now on not all faults are looked at, and a page without one may be used all the same. */
 void ledger_thinned(struct ledger *ledger);
+/*
+ * At the end: so many faults were passed over and no other has spoken for them. They are what those
+ * were that were seen since the last drain, in proportion; if none was, they are nowhere.
+ */
+void ledger_unspoken(struct ledger *ledger, uint64_t faults);
 
 void ledger_block(struct ledger *ledger, const struct memtoll_block *block);
 void ledger_run(struct ledger *ledger, const struct memtoll_run *run);

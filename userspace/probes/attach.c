@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/message.h"
+#include "bpf/wire/faults.h"
 #include "memtoll.skel.h"
 #include "probes/links.h"
 #include "probes/syscalls.h"
@@ -22,7 +23,8 @@ struct probes {
 	GPtrArray *links; /* struct bpf_link */
 	struct syscalls *syscalls;
 	struct workqueue detaching;
-	GArray *window_fds; /* perf events of minor faults, one per CPU, in a window */
+	GArray *window_fds;	 /* perf events of minor faults, one per CPU, in a window */
+	GPtrArray *fault_begins; /* struct bpf_link; empty while faults rest */
 	bool times_faults;
 	struct memtoll_bpf *bpf;
 	bool swap_followed;
@@ -197,12 +199,43 @@ int probes_begin_faults(struct probes *probes)
 	size_t i;
 
 	for (i = 0; i < G_N_ELEMENTS(names) && probes->times_faults && !err; i++) {
-		err = keep_link(probes->links,
+		err = keep_link(probes->fault_begins,
 				bpf_program__attach_raw_tracepoint(program, names[i]));
 		if (err)
 			message("cannot attach to %s: %s", names[i], strerror(-err));
 	}
 	return err;
+}
+
+static void leave_faults(struct probes *probes)
+{
+	guint i;
+
+	for (i = 0; i < probes->fault_begins->len; i++)
+		bpf_link__destroy(g_ptr_array_index(probes->fault_begins, i));
+	g_ptr_array_set_size(probes->fault_begins, 0);
+}
+
+int probes_rest_faults(struct probes *probes, bool rest)
+{
+	struct memtoll_bpf *bpf = probes->bpf;
+	int err = 0;
+
+	if (!probes->times_faults)
+		return 0;
+	bpf->bss->faults_rest = rest ? FAULTS_REST : FAULTS_HAVE_RESTED;
+	if (rest && !bpf->bss->ends_seen)
+		leave_faults(probes);
+	else if (!rest && !probes->fault_begins->len)
+		err = probes_begin_faults(probes);
+	/* What threads took for the fault that follows in order lies before a rest. */
+	__sync_fetch_and_add(&bpf->data->area_generation, 1);
+	return err;
+}
+
+static bool faults_rest(const struct probes *probes)
+{
+	return probes->bpf->bss->faults_rest == FAULTS_REST;
 }
 
 struct probes *probes_attach(struct memtoll_bpf *bpf, const struct probe_set *set)
@@ -214,6 +247,7 @@ struct probes *probes_attach(struct memtoll_bpf *bpf, const struct probe_set *se
 	probes->links = g_ptr_array_new();
 	workqueue_init(&probes->detaching);
 	probes->window_fds = g_array_new(FALSE, FALSE, sizeof(int));
+	probes->fault_begins = g_ptr_array_new();
 	err = attach_program(probes, bpf->progs.process_exit);
 	if (!err)
 		err = attach_program(probes, bpf->progs.process_exec);
@@ -257,12 +291,16 @@ int probes_window(struct probes *probes, bool open)
 	/* First: a fault whose end is seen has to know its beginning. */
 	if (open)
 		probes->bpf->bss->ends_seen = 1;
-	if (open && probes->times_faults)
+	if (open && faults_rest(probes) && !probes->fault_begins->len)
+		err = probes_begin_faults(probes);
+	if (open && probes->times_faults && !err)
 		err = open_window(probes);
 	else
 		close_window(probes);
 	if (!open)
 		probes->bpf->bss->ends_seen = 0;
+	if (!open && faults_rest(probes))
+		leave_faults(probes);
 	return err;
 }
 
@@ -270,6 +308,8 @@ void probes_detach(struct probes *probes)
 {
 	if (!probes)
 		return;
+	leave_faults(probes);
+	g_ptr_array_free(probes->fault_begins, TRUE);
 	detach_links(&probes->detaching, probes->links);
 	syscalls_detach(probes->syscalls);
 	workqueue_wait(&probes->detaching);

@@ -124,6 +124,11 @@ int probes_begin_faults(struct probes *probes);
 /* Switch the timing of minor faults on or off. 0, or -errno: not on all CPUs. */
 int probes_window(struct probes *probes, bool open);
 /*
+ * From now on the probes at the beginning of a fault are there only while faults are timed, or they
+ * are there all the time again. 0, or -errno: they are not.
+ */
+int probes_rest_faults(struct probes *probes, bool rest);
+/*
  * Once there is swap, follow what is pushed out to it and brought in from it: call it again, swap
  * may be switched on at any time. True: each page brought in is reported (6.14 and later).
  */

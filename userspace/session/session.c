@@ -25,6 +25,7 @@
 #include "host/privileges.h"
 #include "host/timed_call.h"
 #include "host/vmstat.h"
+#include "ledger/ledger.h"
 #include "memtoll.skel.h"
 #include "probes/price_cache.h"
 #include "probes/programs.h"
@@ -467,7 +468,8 @@ static int step_attach(struct session *session)
 	session_switch_window(session, true);
 	/* The calibration's faults were counted, too. */
 	rates_read(session->bpf, &rates);
-	fault_window_begin(&session->window, session->start_ns, rates.faults);
+	fault_window_begin(&session->window, session->start_ns,
+			   rates.faults + rates.passed_faults + rates.rested_faults);
 	budget_begin(session->budget);
 	/*
 	 * -d counts from when all is attached: that takes long in a large program, within bounds.
@@ -552,6 +554,7 @@ static int step_finish(struct session *session)
 {
 	struct recording *recording = session->recording;
 	const char *reason = session->end_reason;
+	struct memtoll_rates rates;
 	uint64_t end;
 	int err;
 
@@ -565,6 +568,8 @@ static int step_finish(struct session *session)
 	watchdog_finishing(session->watchdog);
 	drain_threads(session);
 	ring_buffer__consume(session->ring);
+	rates_read(session->bpf, &rates);
+	ledger_unspoken(session->consumers->ledger, rates.passed_open);
 	if (session->jvm_names) {
 		progress_ending(&session->config, "names of Java's code");
 		jvm_names_end(session->jvm_names, keep_alive, session);

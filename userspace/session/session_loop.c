@@ -143,7 +143,8 @@ static void adapt_window(struct session *session, uint64_t now)
 	    now - session->window.slice_ns < SLICE_NS)
 		return;
 	rates_read(session->bpf, &rates);
-	fault_window_slice(&session->window, now, rates.faults);
+	fault_window_slice(&session->window, now,
+			   rates.faults + rates.passed_faults + rates.rested_faults);
 }
 
 static int commit_slice(struct session *session, uint64_t now)

@@ -206,9 +206,10 @@ static void on_run(void *context, const struct memtoll_run *run, uint64_t alloca
 	struct slice_writer *writer = context;
 	struct hits *hits = hits_of(writer->consumers->hits, run->tgid);
 	const struct target *target = targets_find(writer->config.targets, (pid_t)run->tgid);
+	bool rest = writer->config.bpf->bss->faults_rest == FAULTS_REST; /* and meet no probe */
 
 	if (!(run->flags & RUN_POPULATED))
-		hits->faults += run->faults + run->passed;
+		hits->faults += run->faults + (rest ? 0 : run->passed);
 	if (!(run->flags & (RUN_MAJOR | RUN_POPULATED)))
 		hits->timed += run->timed_faults + !!(run->flags & RUN_INTERRUPTED);
 	if (!target || !target->brief) /* no picture has room for those of a storm */

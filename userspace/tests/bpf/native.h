@@ -93,6 +93,7 @@ static void globals_begin(void)
 	area_generation = 1;
 	block_generation = 0;
 	ends_seen = 0;
+	faults_rest = FAULTS_ALL_SEEN;
 	python_seen = 0;
 	idle_fns = 0;
 	open_until_ns = ~0ULL;

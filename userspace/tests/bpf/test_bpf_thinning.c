@@ -29,6 +29,7 @@ static void touch_by(__u64 page, __u64 ip)
 	fault_at(AT(page) + 0x18, ip, WRITES);
 	set_entry(AT(page), 1, page_entry(0x50000 + page));
 	kernel.now_ns += 1000;
+	host.task.min_flt++;
 }
 
 static void touch(__u64 page)
@@ -287,6 +288,7 @@ static __u64 timed_ns(int threads)
 	kernel.tick_ns = 101;
 	for (i = 0; i < threads; i++) {
 		host.task.pid = TGID + i;
+		host.task.min_flt = 0;
 		scatter(i * (4009 / threads), 4009 / threads);
 	}
 	kernel.tick_ns = 0;

@@ -152,6 +152,81 @@ static void test_mapping_calls_count(void **state)
 	assert_int_equal(work(&target, 0, 0), 1);
 }
 
+/* Faults in no order, all passed over or, once they rest, counted by the kernel alone. */
+static bool rests_after(struct target *target, uint64_t faults)
+{
+	uint64_t windows = target->thinning.rests ? 100 : 0;
+
+	target->now_ns += 100 * MS;
+	target->cpu_ns += 100 * MS;
+	target->rates.faults += windows;
+	target->rates.fault_ns += windows * 500;
+	if (target->thinning.rests) {
+		target->rates.rested_faults += faults - windows;
+	} else {
+		target->rates.passed_faults += faults;
+		target->rates.fault_ns += faults * 70;
+		target->rates.least_fault_ns += faults * 70;
+	}
+	thinning_step(&target->thinning, target->now_ns, target->cpu_ns, &target->rates);
+	return target->thinning.rests;
+}
+
+/* 140 ns each, of 5 ms in a tenth of a second: 35,715 take all of the limit. */
+static void test_faults_rest(void **state)
+{
+	struct target target;
+	int i;
+
+	(void)state;
+	begin(&target, 0);
+	for (i = 0; i < 20; i++)
+		assert_false(rests_after(&target, 35000));
+	assert_true(rests_after(&target, 36500));
+	for (i = 0; i < 100; i++)
+		assert_true(rests_after(&target, 36500));
+	/* Of fewer they still would take much; then they do not, for a second. */
+	for (i = 0; i < 20; i++)
+		assert_true(rests_after(&target, 23000));
+	assert_false(rests_after(&target, 20000));
+	/* They do not come and go all the time. */
+	for (i = 0; i < 49; i++)
+		assert_false(rests_after(&target, 50000));
+	assert_true(rests_after(&target, 50000));
+}
+
+/* Where something else takes all of the limit, whatever counting them takes is too much. */
+static void test_faults_rest_for_others(void **state)
+{
+	struct target target;
+
+	(void)state;
+	begin(&target, 0);
+	target.rates.thread_ns += 5 * MS;
+	assert_false(rests_after(&target, 2003));
+	target.rates.thread_ns += 5 * MS;
+	assert_true(rests_after(&target, 5003));
+}
+
+/* Faults that wait, or are in the allocator, are to be seen each. */
+static void test_some_faults_never_rest(void **state)
+{
+	struct target target;
+	int i;
+
+	(void)state;
+	begin(&target, 0);
+	assert_true(rests_after(&target, 50021));
+	target.rates.waited_faults += 97;
+	assert_false(rests_after(&target, 50021));
+	begin(&target, 0);
+	for (i = 0; i < 20; i++) {
+		target.rates.faults += 701;
+		target.rates.inside_faults += 97;
+		assert_false(rests_after(&target, 50021));
+	}
+}
+
 static void test_start_of_a_command(void **state)
 {
 	struct target target;
@@ -174,6 +249,9 @@ int main(void)
 		cmocka_unit_test(test_cheap_ones_are_no_reason),
 		cmocka_unit_test(test_reads_and_walks_count),
 		cmocka_unit_test(test_mapping_calls_count),
+		cmocka_unit_test(test_faults_rest),
+		cmocka_unit_test(test_faults_rest_for_others),
+		cmocka_unit_test(test_some_faults_never_rest),
 		cmocka_unit_test(test_start_of_a_command),
 	};
 

@@ -448,6 +448,34 @@ static void test_never_used_is_unknown_of_some(void **state)
 	forget(&facts);
 }
 
+/* Faults for whom none has spoken are what those were that were seen, and all of them are there. */
+static void test_unspoken_are_what_others_were(void **state)
+{
+	struct ledger *ledger = *state;
+	struct memtoll_run run = sweep(0x100000, 30, 100);
+	const struct charge *owned, *unowned;
+	struct facts facts;
+
+	ledger_unspoken(ledger, 11);
+	make(ledger, 0x100000 + 10 * PAGE, 20 * PAGE, 1, 0);
+	ledger_run(ledger, &run);
+	run.address = 0x900000;
+	run.flags = RUN_MAJOR;
+	ledger_run(ledger, &run);
+	ledger_unspoken(ledger, 1009);
+	facts = drain(ledger);
+	assert_int_equal(facts.charges->len, 3);
+	owned = charge_of(&facts, BLOCK_STACK);
+	assert_in_range(owned->faults, 20 + 1009 * 20 / 30, 20 + 1009 * 20 / 30 + 1);
+	assert_int_equal(owned->pages, owned->faults);
+	assert_int_equal(owned->timed_faults, 0);
+	unowned = &g_array_index(facts.charges, struct charge, 0);
+	unowned += unowned == owned || unowned->major;
+	unowned += unowned == owned || unowned->major;
+	assert_int_equal(owned->faults + unowned->faults, 30 + 1009);
+	forget(&facts);
+}
+
 static uint64_t never_used_bytes(struct ledger *ledger)
 {
 	struct facts facts = drain(ledger);
@@ -518,6 +546,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_late_run, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_never_used, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_never_used_is_unknown_of_some, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(test_unspoken_are_what_others_were, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(test_reallocation, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_fork, setup, teardown),
