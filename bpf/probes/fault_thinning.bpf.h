@@ -74,8 +74,8 @@ static __always_inline __u32 faults_passed(const struct thread *thread, struct m
 {
 	__u32 passed = rates->passed_open;
 
-	if (faults_rest == FAULTS_REST)
-		return rest_spoken_for(rates);
+	if (rest_is_spoken_for())
+		return rest_spoken_for();
 	if (thread->exempt)
 		return 0;
 	rates->passed_open = 0;

@@ -47,3 +47,4 @@ volatile __u64 calls_watched_ns = 0;
 volatile __u32 ends_seen = 0;
 volatile __u32 fault_draw = ~0U;
 volatile __u32 faults_rest = FAULTS_ALL_SEEN;
+__u64 rest_open = 0;

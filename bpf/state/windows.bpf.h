@@ -39,6 +39,8 @@ extern volatile __u32 ends_seen;
 extern volatile __u32 fault_draw;
 /* Set by userspace, enum memtoll_faults_rest: whether faults are seen in windows only. */
 extern volatile __u32 faults_rest;
+/* Faults that have rested, for whom no other has spoken yet. */
+extern __u64 rest_open;
 
 /*
  * Called where the clock was read anyway: whether windows are over is not worth a reading of its

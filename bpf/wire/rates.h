@@ -39,7 +39,7 @@ struct memtoll_rates {
 	__u64 thread_ns;       /* threads' states made, and their ends */
 	__u64 passed_faults;   /* counted and not looked at: fault_thinning.bpf.h */
 	__u64 rested_faults;   /* counted by the kernel alone: fault_rest.bpf.h */
-	__u64 passed_open;     /* of both, for whom no other has spoken yet */
+	__u64 passed_open;     /* of those passed over, for whom no other has spoken yet */
 	__u64 thinned_faults;  /* of which it was drawn who is looked at */
 	__u64 ordered_faults;  /* of faults, those that followed in order */
 	__u64 inside_faults;   /* of faults, those in a call of the allocator */

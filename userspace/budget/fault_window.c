@@ -14,6 +14,11 @@
  * sure to 6 %, and a class with one fault in twenty still has fifty.
  */
 #define FAULTS_WANTED 250
+/*
+ * Where faults are seen in windows only, these are all that is known of where they come from and of
+ * what kind they are: four times as many, each a quarter as long.
+ */
+#define RESTING_WINDOWS 4
 
 void fault_window_begin(struct fault_window *window, uint64_t now_ns, uint64_t faults)
 {
@@ -34,6 +39,8 @@ void fault_window_slice(struct fault_window *window, uint64_t now_ns, uint64_t f
 	if (faults > window->slice_faults)
 		wanted_ns = 1.0 * FAULTS_WANTED * (now_ns - window->slice_ns) /
 			    (faults - window->slice_faults);
+	if (window->rests)
+		wanted_ns /= RESTING_WINDOWS;
 	window->length_ns = CLAMP(wanted_ns, SHORTEST_NS, LONGEST_NS);
 	window->slice_ns = now_ns;
 	window->slice_faults = faults;
@@ -45,11 +52,12 @@ void fault_window_slice(struct fault_window *window, uint64_t now_ns, uint64_t f
  */
 static void close_window(struct fault_window *window, uint64_t now_ns, double lot)
 {
-	bool due = window->first || now_ns > window->opened_ns + PERIOD_NS / 2;
+	uint64_t period_ns = window->rests ? PERIOD_NS / RESTING_WINDOWS : PERIOD_NS;
+	bool due = window->first || now_ns > window->opened_ns + period_ns / 2;
 	uint64_t from_ns = due ? now_ns : window->opened_ns;
 
 	window->open = window->first = false;
-	window->edge_ns = from_ns + PERIOD_NS / 2 + (uint64_t)(lot * PERIOD_NS);
+	window->edge_ns = from_ns + period_ns / 2 + (uint64_t)(lot * period_ns);
 }
 
 void fault_window_step(struct fault_window *window, uint64_t now_ns, uint64_t cpu_ns, double lot)

@@ -9,7 +9,8 @@
  * slice's faults cost what those in its windows did: shorter ones where faults are many weigh these
  * too little. In one of minutes they follow the program nonetheless, or a storm would be timed as if
  * it were a calm.
- * When they open is drawn by lot: programs have periods, too.
+ * When they open is drawn by lot: programs have periods, too. Where faults are seen in windows only
+ * (state/fault_rest.bpf.h) there are four times as many, a quarter as long.
  */
 #ifndef MEMTOLL_FAULT_WINDOW_H
 #define MEMTOLL_FAULT_WINDOW_H
@@ -20,6 +21,7 @@
 struct fault_window {
 	bool open;
 	bool first;
+	bool rests;	  /* faults are seen in windows only: set by the caller */
 	uint64_t edge_ns; /* when it opens or, if open, closes; none of the first */
 	uint64_t opened_ns;
 	uint64_t length_ns;

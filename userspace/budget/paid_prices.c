@@ -88,7 +88,9 @@ int paid_prices_write(const struct paid_prices *paid, const struct memtoll_rates
 	double fault_ns = (now->fault_ns - first->fault_ns) / MAX(faults, 1) -
 			  paid->fault_begin_ns + paid_fault_outside_ns(paid, first, now) -
 			  paid->fault_outside_ns;
-	double map_ns = paid_maps_ns(paid, first, now) / MAX(maps, 1);
+	bool many_maps = maps >= SURE_MAPS;
+	double map_ns = many_maps ? paid_maps_ns(paid, first, now) / maps :
+				    paid->map_program_ns + paid->map_outside_ns;
 	/* error: of the price */
 	const struct {
 		const char *probe;
@@ -100,8 +102,8 @@ int paid_prices_write(const struct paid_prices *paid, const struct memtoll_rates
 		{ "read_paid",
 		  (now->read_ns - first->read_ns) / MAX(reads, 1) + paid->read_outside_ns, 0.1,
 		  reads },
-		{ "map_paid", map_ns, 0.1, maps >= SURE_MAPS },
-		{ "map_more", (BEYOND_CLOCKS - 1) * map_ns, 0.3, maps >= SURE_MAPS },
+		{ "map_paid", map_ns, 0.1, many_maps },
+		{ "map_more", (BEYOND_CLOCKS - 1) * map_ns, 0.3, maps },
 		{ "sample", (now->sample_ns - first->sample_ns) / MAX(samples, 1), 0.1, samples },
 	};
 	int err = 0;

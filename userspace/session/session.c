@@ -569,7 +569,8 @@ static int step_finish(struct session *session)
 	drain_threads(session);
 	ring_buffer__consume(session->ring);
 	rates_read(session->bpf, &rates);
-	ledger_unspoken(session->consumers->ledger, rates.passed_open);
+	ledger_unspoken(session->consumers->ledger,
+			rates.passed_open + session->bpf->bss->rest_open);
 	if (session->jvm_names) {
 		progress_ending(&session->config, "names of Java's code");
 		jvm_names_end(session->jvm_names, keep_alive, session);

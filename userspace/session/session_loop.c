@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/message.h"
+#include "bpf/wire/faults.h"
 #include "budget/budget_executor.h"
 #include "events/rates.h"
 #include "host/cgroup.h"
@@ -72,6 +73,7 @@ void session_move_window(struct session *session, uint64_t now)
 	struct fault_window *window = &session->window;
 	bool open = window->open;
 
+	window->rests = session->bpf->bss->faults_rest == FAULTS_REST;
 	budget_window_until(session->budget, now + WINDOW_LATE_NS);
 	fault_window_step(window, now, window->first ? targets_cpu_ns(session->targets) : 0,
 			  g_random_double());

@@ -765,8 +765,9 @@ CREATE TABLE watch_event (
 -- What was too much for the overhead budget to be looked at each time. fault: faults that were
 -- passed over are in table fault all the same, with those that were looked at after them, which
 -- stand for them: their number is exact, what is said of their class, place and block is an
--- estimate. read: likewise, in table file_read. map: mapping calls outside of the allocator whose
--- stack was not looked at have that of the last one by the same instruction at the same depth.
+-- estimate; so are those that rested, which were seen in windows only. read: likewise, in table
+-- file_read. map: mapping calls outside of the allocator whose stack was not looked at have that of
+-- the last one by the same instruction at the same depth.
 -- small_map: mmap and munmap of less than 64 KiB, or --min-size, outside of the allocator, of which
 -- those that were passed over were not timed either: their numbers and bytes are exact, the next
 -- one of the thread that was looked at stands for their time and their place.

@@ -94,6 +94,7 @@ static void globals_begin(void)
 	block_generation = 0;
 	ends_seen = 0;
 	faults_rest = FAULTS_ALL_SEEN;
+	rest_open = 0;
 	python_seen = 0;
 	idle_fns = 0;
 	open_until_ns = ~0ULL;

@@ -53,7 +53,7 @@ static __u64 spoken_for(__u64 faults)
 		run = next_run();
 		seen += run.faults;
 		spoken += run.passed;
-		assert_in_range(run.passed, 0, run.faults * (5003 + 31) / 64 + run.faults);
+		assert_in_range(run.passed, 0, run.faults * (5003 + 31) / 1024 + run.faults);
 	}
 	assert_int_equal(seen, faults);
 	return spoken;
@@ -70,9 +70,26 @@ static void test_windows_speak(void **state)
 	assert_int_equal(host_rates()->faults, 213);
 	assert_int_equal(host_rates()->rested_faults, 31 + 5003);
 	assert_int_equal(host_rates()->passed_faults, 0);
-	assert_int_equal(spoken_for(213) + host_rates()->passed_open, 31 + 5003);
-	assert_in_range(host_rates()->passed_open, 0, 5034 / 16);
+	assert_int_equal(spoken_for(213) + rest_open, 31 + 5003);
+	/* A fifth of them by 211. */
+	assert_in_range(rest_open, 5034 * 3 / 4, 5034 * 9 / 10);
 	assert_lost_only(0, 0);
+}
+
+/* Once they do not rest any more none speaks for all that are left. */
+static void test_what_a_rest_leaves(void **state)
+{
+	__u64 left;
+
+	begin();
+	scatter(0, 1);
+	host.task.min_flt += 100003;
+	faults_rest = FAULTS_HAVE_RESTED;
+	scatter(1, 1);
+	left = rest_open;
+	assert_in_range(left, 100003 - 2 * 100003 / 1024, 100003);
+	scatter(2, 7001);
+	assert_in_range(rest_open, 0, 1024);
 }
 
 /* While all are seen, what the kernel counts besides is no fault that rested. */
@@ -84,7 +101,7 @@ static void test_none_rests_where_all_are_seen(void **state)
 	host.task.min_flt += 97;
 	scatter(2, 2);
 	assert_int_equal(host_rates()->rested_faults, 0);
-	assert_int_equal(host_rates()->passed_open, 0);
+	assert_int_equal(rest_open, 0);
 }
 
 /* Its end is seen, its begin was not: nothing is known of its time, and it is not the open one. */
@@ -170,6 +187,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_windows_speak),
+		cmocka_unit_test(test_what_a_rest_leaves),
 		cmocka_unit_test(test_none_rests_where_all_are_seen),
 		cmocka_unit_test(test_end_without_begin),
 		cmocka_unit_test(test_major_that_rested),

@@ -119,6 +119,30 @@ static void test_length_goes_by_the_slice_before(void **state)
 	assert_in_range(second.open_ns, (second.windows - 1) * 25 * MS, second.windows * 25 * MS);
 }
 
+/* Faults are seen in them only: more of them, shorter. */
+static void test_resting(void **state)
+{
+	struct fault_window window;
+	struct second second;
+	uint64_t now = after_first(&window, 50000);
+
+	(void)state;
+	window.rests = true;
+	run_second(&window, &now, &second);
+	assert_in_range(second.windows, 12, 20);
+	fault_window_slice(&window, now, CALIBRATED + 50000 + 50000);
+	run_second(&window, &now, &second);
+	assert_in_range(second.windows, 12, 20);
+	/* The second before was a little more than one. */
+	assert_in_range(second.open_ns, second.windows * 5 * MS / 4, second.windows * 11 * MS / 8);
+	assert_in_range(second.longest_gap_ns, 62 * MS, 94 * MS);
+	/* They do not rest any more. */
+	window.rests = false;
+	fault_window_slice(&window, now, CALIBRATED + 50000 + 50000 + 50000);
+	run_second(&window, &now, &second);
+	assert_in_range(second.windows, 3, 6);
+}
+
 static void test_late_steps(void **state)
 {
 	struct fault_window window;
@@ -144,6 +168,7 @@ int main(void)
 		cmocka_unit_test(test_first_ends),
 		cmocka_unit_test(test_few_faults_have_the_longest),
 		cmocka_unit_test(test_length_goes_by_the_slice_before),
+		cmocka_unit_test(test_resting),
 		cmocka_unit_test(test_late_steps),
 	};
 
