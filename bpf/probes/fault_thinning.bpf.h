@@ -53,7 +53,8 @@ static __always_inline bool fault_is_passed(struct thread *thread)
 	struct memtoll_rates *rates;
 
 	thread->exempt = fault_draw != ~0U && !fault_may_pass(thread);
-	if (fault_draw == ~0U || thread->exempt)
+	/* Where they rest few are seen at all. */
+	if (fault_draw == ~0U || thread->exempt || faults_rest == FAULTS_REST)
 		return false;
 	rates = rates_here();
 	if (!rates || (__u32)++rates->thinned_faults * ROOT_OF_TWO <= fault_draw)

@@ -25,6 +25,7 @@ void fault_window_begin(struct fault_window *window, uint64_t now_ns, uint64_t f
 	*window = (struct fault_window){
 		.open = true,
 		.first = true,
+		.timed = true,
 		.opened_ns = now_ns,
 		.length_ns = LONGEST_NS,
 		.slice_ns = now_ns,
@@ -41,7 +42,8 @@ void fault_window_slice(struct fault_window *window, uint64_t now_ns, uint64_t f
 			    (faults - window->slice_faults);
 	if (window->rests)
 		wanted_ns /= RESTING_WINDOWS;
-	window->length_ns = CLAMP(wanted_ns, SHORTEST_NS, LONGEST_NS);
+	window->length_ns = CLAMP(
+		wanted_ns, window->rests ? SHORTEST_NS / RESTING_WINDOWS : SHORTEST_NS, LONGEST_NS);
 	window->slice_ns = now_ns;
 	window->slice_faults = faults;
 }
@@ -69,6 +71,7 @@ void fault_window_step(struct fault_window *window, uint64_t now_ns, uint64_t cp
 		close_window(window, now_ns, lot);
 	} else if (!window->open && now_ns >= window->edge_ns) {
 		window->open = true;
+		window->timed = !window->rests || ++window->untimed % RESTING_WINDOWS == 0;
 		window->opened_ns = now_ns;
 		window->edge_ns = now_ns + window->length_ns;
 	}

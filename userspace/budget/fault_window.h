@@ -10,7 +10,8 @@
  * too little. In one of minutes they follow the program nonetheless, or a storm would be timed as if
  * it were a calm.
  * When they open is drawn by lot: programs have periods, too. Where faults are seen in windows only
- * (state/fault_rest.bpf.h) there are four times as many, a quarter as long.
+ * (state/fault_rest.bpf.h) there are four times as many, a quarter as long, of which every fourth times
+ * them: to make and to take away what sees their ends takes longer than the window.
  */
 #ifndef MEMTOLL_FAULT_WINDOW_H
 #define MEMTOLL_FAULT_WINDOW_H
@@ -21,8 +22,10 @@
 struct fault_window {
 	bool open;
 	bool first;
-	bool rests;	  /* faults are seen in windows only: set by the caller */
-	uint64_t edge_ns; /* when it opens or, if open, closes; none of the first */
+	bool rests; /* faults are seen in windows only: set by the caller */
+	bool timed; /* the ends of faults are to be seen in the one that is open, or was last */
+	unsigned int untimed; /* one after the other */
+	uint64_t edge_ns;     /* when it opens or, if open, closes; none of the first */
 	uint64_t opened_ns;
 	uint64_t length_ns;
 	uint64_t slice_ns; /* when the length was found, and the targets' faults by then */

@@ -284,23 +284,36 @@ struct syscalls *probes_syscalls(const struct probes *probes)
 	return probes->syscalls;
 }
 
+int probes_see_faults(struct probes *probes, bool see)
+{
+	if (!faults_rest(probes))
+		return 0;
+	if (!see)
+		leave_faults(probes);
+	return see && !probes->fault_begins->len ? probes_begin_faults(probes) : 0;
+}
+
 int probes_window(struct probes *probes, bool open)
 {
 	int err = 0;
 
-	/* First: a fault whose end is seen has to know its beginning. */
+	/*
+	 * First: a fault whose end is seen has to know its beginning. Where faults rest one that does
+	 * not know is recognised (rest_saw_begin()), and as few as possible are seen while perf
+	 * events come and go, which takes milliseconds.
+	 */
 	if (open)
 		probes->bpf->bss->ends_seen = 1;
-	if (open && faults_rest(probes) && !probes->fault_begins->len)
-		err = probes_begin_faults(probes);
-	if (open && probes->times_faults && !err)
+	else
+		probes_see_faults(probes, false);
+	if (open && probes->times_faults)
 		err = open_window(probes);
 	else
 		close_window(probes);
+	if (open && !err)
+		err = probes_see_faults(probes, true);
 	if (!open)
 		probes->bpf->bss->ends_seen = 0;
-	if (!open && faults_rest(probes))
-		leave_faults(probes);
 	return err;
 }
 

@@ -124,10 +124,12 @@ int probes_begin_faults(struct probes *probes);
 /* Switch the timing of minor faults on or off. 0, or -errno: not on all CPUs. */
 int probes_window(struct probes *probes, bool open);
 /*
- * From now on the probes at the beginning of a fault are there only while faults are timed, or they
- * are there all the time again. 0, or -errno: they are not.
+ * From now on the probes at the beginning of a fault are there only while faults are timed and where
+ * probes_see_faults() says so, or they are there all the time again. 0, or -errno: they are not.
  */
 int probes_rest_faults(struct probes *probes, bool rest);
+/* Where faults rest: see them for a moment, untimed, or no longer. 0, or -errno: they are not seen. */
+int probes_see_faults(struct probes *probes, bool see);
 /*
  * Once there is swap, follow what is pushed out to it and brought in from it: call it again, swap
  * may be switched on at any time. True: each page brought in is reported (6.14 and later).

@@ -408,6 +408,7 @@ struct sample_fact {
 	uint64_t length_bytes; /* 0: not known */
 	const char *area;
 	const char *area_name;
+	uint64_t clearing; /* of the samples, in the kernel's code that clears pages */
 };
 
 int recording_sample(struct recording *recording, const struct sample_fact *sample);

@@ -129,8 +129,9 @@ const char *const recording_statements[STMT_COUNT] = {
 		" twice_bytes = twice_bytes + excluded.twice_bytes,"
 		" thread_calls = thread_calls + excluded.thread_calls",
 	[STMT_SAMPLE] =
-		"INSERT INTO sample VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
-		" samples = samples + excluded.samples",
+		"INSERT INTO sample VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+		" ON CONFLICT DO UPDATE SET samples = samples + excluded.samples,"
+		" clearing = clearing + excluded.clearing",
 	[STMT_SWAP] = "INSERT INTO swap VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
 		      " count = count + excluded.count, pages = pages + excluded.pages,"
 		      " cpu_ns = cpu_ns + excluded.cpu_ns,"
@@ -461,7 +462,7 @@ int recording_sample(struct recording *recording, const struct sample_fact *samp
 		     bits(sample->allocated_stack), text(sample->allocated_call),
 		     count(sample->bytes_per_16_cycles), count(sample->samples),
 		     count(sample->spread_bytes), count(sample->length_bytes), text(sample->area),
-		     text(sample->area_name));
+		     text(sample->area_name), count(sample->clearing));
 }
 
 int recording_swap(struct recording *recording, pid_t pid, const char *what, uint64_t stack_id,

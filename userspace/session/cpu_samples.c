@@ -41,7 +41,8 @@ G_STATIC_ASSERT(sizeof(struct sample_key) == 32);
 struct sample_count {
 	struct sample_key key;
 	uint64_t samples;
-	uint64_t spread; /* where store_spread.c has it; the same for all samples of a stack */
+	uint64_t clearing; /* of PLACE_FAULT: in the code that clears a page */
+	uint64_t spread;   /* where store_spread.c has it; the same for all samples of a stack */
 	struct store_area area;
 	uint64_t lengths; /* of fillings: sum, and of how many samples */
 	uint64_t measured;
@@ -360,6 +361,8 @@ static void add_judged(struct cpu_samples *samples, const struct held *held, enu
 		g_hash_table_insert(samples->counts, &count->key, count);
 	}
 	count->samples++;
+	count->clearing +=
+		key.place == PLACE_FAULT && sample_clears_page(&samples->judge, &held->sample);
 	length = length_of(held);
 	count->lengths += length;
 	count->measured += length != 0;
@@ -464,6 +467,7 @@ int cpu_samples_commit(struct cpu_samples *samples, const struct targets *target
 			.samples = count->samples,
 			.area = "",
 			.area_name = "",
+			.clearing = count->clearing,
 		};
 
 		if (key->place == PLACE_MEMSET || key->place == PLACE_COPY)

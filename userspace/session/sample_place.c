@@ -53,6 +53,11 @@ static const char *const kernel_names[] = {
 	/* What fills the program's memory with zeros for a read: of /dev/zero, of a hole. */
 	[CODE_CLEAR] = "iov_iter_zero",
 	"read_zero",
+	/* What clears a page, by whichever instructions this processor has for it. */
+	[CODE_CLEAR_PAGE] = "clear_page_erms",
+	"clear_page_rep",
+	"clear_page_orig",
+	"clear_page",
 };
 
 void sample_judge_prepare(struct sample_judge *judge)
@@ -113,7 +118,7 @@ enum place sample_place(const struct sample_judge *judge, const struct memtoll_s
 			return PLACE_READ;
 		if (in_code(judge, CODE_PAGES, CODE_CLEAR, sample))
 			return PLACE_PAGES;
-		if (in_code(judge, CODE_CLEAR, CODE_COUNT, sample))
+		if (in_code(judge, CODE_CLEAR, CODE_CLEAR_PAGE, sample))
 			return PLACE_CLEAR;
 		return in_allocator ? PLACE_ALLOCATOR : PLACE_KERNEL;
 	}
@@ -126,6 +131,12 @@ enum place sample_place(const struct sample_judge *judge, const struct memtoll_s
 	return stored == STORED_ZERO ? PLACE_MEMSET :
 	       stored == STORED_COPY ? PLACE_COPY :
 				       PLACE_USER;
+}
+
+bool sample_clears_page(const struct sample_judge *judge, const struct memtoll_sample *sample)
+{
+	return !(sample->flags & SAMPLE_USER) &&
+	       in_code(judge, CODE_CLEAR_PAGE, CODE_COUNT, sample);
 }
 
 unsigned int sample_fn_of_symbol(const char *symbol)

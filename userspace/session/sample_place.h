@@ -42,7 +42,8 @@ enum kernel_code {
 	CODE_NO_CLEAR = 11,
 	CODE_PAGES = 15,
 	CODE_CLEAR = 24,
-	CODE_COUNT = 26
+	CODE_CLEAR_PAGE = 26,
+	CODE_COUNT = 30
 };
 
 struct sample_judge {
@@ -56,6 +57,9 @@ void sample_judge_prepare(struct sample_judge *judge);
  */
 enum place sample_place(const struct sample_judge *judge, const struct memtoll_sample *sample,
 			enum stored stored, bool in_allocator);
+
+/* Whether the kernel is clearing a page: with interrupts on, so that samples fall where they belong. */
+bool sample_clears_page(const struct sample_judge *judge, const struct memtoll_sample *sample);
 
 /* The allocator's function by its name, as symbol tables have it; FN_NONE for others. */
 unsigned int sample_fn_of_symbol(const char *symbol);

@@ -77,8 +77,12 @@ void session_move_window(struct session *session, uint64_t now)
 	budget_window_until(session->budget, now + WINDOW_LATE_NS);
 	fault_window_step(window, now, window->first ? targets_cpu_ns(session->targets) : 0,
 			  g_random_double());
-	if (window->open != open)
+	if (window->open == open)
+		return;
+	if (window->timed)
 		session_switch_window(session, window->open);
+	else if (probes_see_faults(session->probes, window->open))
+		consumers_lose(session->consumers, LOST_WINDOW_SHUT, 1);
 }
 
 /*

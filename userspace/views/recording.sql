@@ -504,6 +504,8 @@ CREATE TABLE sample (
 	-- the name of the thread, the file
 	area         TEXT NOT NULL DEFAULT '',
 	area_name    TEXT NOT NULL DEFAULT '',
+	clearing     INTEGER NOT NULL DEFAULT 0,	-- fault: of the samples, those in the code
+							-- that clears a page
 	PRIMARY KEY (slice, pid, place, in_call, stack_id, allocated_stack, allocated_call,
 		     bytes_per_16_cycles)
 ) WITHOUT ROWID;

@@ -16,6 +16,7 @@
 /* What windows of a second took, stepped at every edge. lots: from 0 to 1, one after the other. */
 struct second {
 	unsigned int windows;
+	unsigned int timed;
 	uint64_t open_ns;
 	uint64_t shortest_gap_ns;
 	uint64_t longest_gap_ns;
@@ -42,6 +43,7 @@ static void run_second(struct fault_window *window, uint64_t *now, struct second
 				second->longest_gap_ns = gap;
 			opened_ns = *now;
 			second->windows++;
+			second->timed += window->timed;
 			second->open_ns += window->edge_ns - *now;
 		}
 		*now = window->edge_ns;
@@ -136,11 +138,13 @@ static void test_resting(void **state)
 	/* The second before was a little more than one. */
 	assert_in_range(second.open_ns, second.windows * 5 * MS / 4, second.windows * 11 * MS / 8);
 	assert_in_range(second.longest_gap_ns, 62 * MS, 94 * MS);
+	assert_in_range(second.timed, second.windows / 4, second.windows / 4 + 1);
 	/* They do not rest any more. */
 	window.rests = false;
 	fault_window_slice(&window, now, CALIBRATED + 50000 + 50000 + 50000);
 	run_second(&window, &now, &second);
 	assert_in_range(second.windows, 3, 6);
+	assert_int_equal(second.timed, second.windows);
 }
 
 static void test_late_steps(void **state)
