@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A profiler of the kernel of its own, as a witness of time spent in some of the kernel's functions: perf_event_open(2)."""
+"""A profiler of our own, as a witness of time spent in some of the kernel's functions: perf_event_open(2)."""
 
 from __future__ import annotations
 

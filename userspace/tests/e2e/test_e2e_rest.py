@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Faults that rest: where even to count them is over the limit they are seen in windows, and none is lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness import MIB, PAGE, Recording, record, workload
+
+pytestmark = pytest.mark.root
+
+CALLS = 701
+COPIED, CHILDREN = 101, 20_011
+# What counting takes of a program that does nothing but fault is ten times as much on any machine.
+LIMIT = ("--overhead-limit", "0.5%")
+
+
+def assert_all_counted(recording: Recording) -> None:
+    check = recording.report["checks"]["minor_faults"]
+    assert abs(check["difference"]) <= 3, check
+
+
+def test_storm_in_order(out: Path) -> None:
+    """As many as there were, of the kind that they are, at their line, and the most of them without any probe."""
+    recording = record(out, *LIMIT, command=[workload("storms"), "advise", str(CALLS), "1", str(16 * MIB)], exact=False)
+    pages = CALLS * 16 * MIB // PAGE
+    assert_all_counted(recording)
+    ((faults, zero),) = recording.query("SELECT SUM(faults), SUM(faults) FILTER (WHERE class = 'zero') FROM fault")
+    assert pages <= faults <= 1.01 * pages
+    assert zero >= 0.99 * faults
+    ((seen, passed),) = recording.query("SELECT SUM(seen), SUM(passed) FROM thinned WHERE what = 'fault'")
+    ((hits,),) = recording.query("SELECT SUM(hits) FROM hit WHERE probe = 'fault'")
+    assert passed > pages / 10 and hits <= faults - passed + 1000
+    assert seen + passed <= faults
+    assert recording.dominant == "zeroing"
+
+
+def test_children_are_counted(out: Path) -> None:
+    """Faults of children that come and go between two windows, and are never met."""
+    recording = record(out, *LIMIT, command=[workload("cow_fork"), str(COPIED * PAGE), str(CHILDREN)], exact=False)
+    assert_all_counted(recording)
+    ((passed,),) = recording.query("SELECT SUM(passed) FROM thinned WHERE what = 'fault'")
+    ((faults, copied),) = recording.query("SELECT SUM(faults), SUM(faults) FILTER (WHERE class = 'cow') FROM fault")
+    assert passed > faults / 10
+    # Classes are those of windows, some dozens of them, each of several children.
+    assert copied == pytest.approx(COPIED * CHILDREN, rel=0.25)
