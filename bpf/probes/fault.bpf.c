@@ -392,7 +392,7 @@ static __always_inline void fault_judge(const struct bpf_raw_tracepoint_args *ct
 	look_around(fault, end, thread->area.start);
 	if (fault->fault_class == FAULT_USER && !handler_suspected)
 		handler_suspected = 1;
-	if (fault->fault_class == FAULT_SWAP)
+	if (fault->fault_class == FAULT_SWAP || fault->fault_class == FAULT_USER)
 		fault_be_careful(thread);
 	fault->area = thread->area.area;
 	fault->inode = thread->area.inode;
@@ -597,7 +597,9 @@ static __always_inline int rest_end(struct thread *thread, bool major)
 static __always_inline int fault_end(bool major)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *thread = thread_find(task);
+	/* A major one that rested is told as lost, whoever had it. */
+	struct thread *thread =
+		major && faults_rest == FAULTS_REST ? thread_get(task) : thread_find(task);
 	__u64 now, wall_ns, cpu_ns, blocked_ns;
 
 	if (!thread || !is_counted(thread))

@@ -53,8 +53,10 @@ static __always_inline bool fault_is_passed(struct thread *thread)
 	struct memtoll_rates *rates;
 
 	thread->exempt = fault_draw != ~0U && !fault_may_pass(thread);
-	/* Where they rest few are seen at all. */
-	if (fault_draw == ~0U || thread->exempt || faults_rest == FAULTS_REST)
+	if (fault_draw == ~0U || thread->exempt)
+		return false;
+	/* Where they rest few are seen at all, unless the tracer has been stopped. */
+	if (faults_rest == FAULTS_REST && timed_window_is_open())
 		return false;
 	rates = rates_here();
 	if (!rates || (__u32)++rates->thinned_faults * ROOT_OF_TWO <= fault_draw)

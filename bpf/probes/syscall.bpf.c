@@ -65,13 +65,16 @@ int syscall_begin(__u64 *ctx)
 {
 	__u64 nr = ctx[1];
 	__u32 taker = taker_of(nr);
+	struct task_struct *task;
 
 	if (taker == SYSCALL_NOBODY) {
 		if (syscalls_counted)
 			count(nr);
 		return 0;
 	}
-	if (is_compat(bpf_get_current_task_btf()))
+	task = bpf_get_current_task_btf();
+	/* Others are spared the way to the taker. */
+	if (!may_be_traced(task->tgid) || is_compat(task))
 		return 0;
 	bpf_tail_call(ctx, &syscall_entries, taker);
 	return 0;
@@ -84,7 +87,7 @@ int syscall_end(__u64 *ctx)
 	__u32 taker = taker_of((__u32)syscall_nr(regs));
 
 	/* An entry that nobody took left nothing to be ended: no need to ask whether it is compat. */
-	if (taker != SYSCALL_NOBODY)
+	if (taker != SYSCALL_NOBODY && may_be_traced(bpf_get_current_task_btf()->tgid))
 		bpf_tail_call(ctx, &syscall_exits, taker);
 	return 0;
 }

@@ -128,10 +128,9 @@ const char *const recording_statements[STMT_COUNT] = {
 		" again_bytes = again_bytes + excluded.again_bytes,"
 		" twice_bytes = twice_bytes + excluded.twice_bytes,"
 		" thread_calls = thread_calls + excluded.thread_calls",
-	[STMT_SAMPLE] =
-		"INSERT INTO sample VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-		" ON CONFLICT DO UPDATE SET samples = samples + excluded.samples,"
-		" clearing = clearing + excluded.clearing",
+	[STMT_SAMPLE] = "INSERT INTO sample VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+			" ON CONFLICT DO UPDATE SET samples = samples + excluded.samples,"
+			" clearing = clearing + excluded.clearing",
 	[STMT_SWAP] = "INSERT INTO swap VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
 		      " count = count + excluded.count, pages = pages + excluded.pages,"
 		      " cpu_ns = cpu_ns + excluded.cpu_ns,"

@@ -145,6 +145,31 @@ static void test_major_that_rested(void **state)
 	assert_int_equal(host_rates()->rested_faults, 31);
 }
 
+/* Nor is one of a thread that was never met. */
+static void test_major_of_a_new_thread(void **state)
+{
+	begin();
+	host.task.maj_flt++;
+	fault_end_major(NULL);
+	assert_lost_only(LOST_FAULTS_PASSED, 1);
+	assert_int_equal(host_rates()->waited_faults, 1);
+	scatter(11, 1);
+	assert_int_equal(host_rates()->rested_faults, 31);
+}
+
+/* A tracer that was stopped in a window does not have all faults looked at until it goes on. */
+static void test_stopped_tracer(void **state)
+{
+	begin();
+	scatter(0, 1);
+	fault_draw = ~0U / 8;
+	timed_until_ns = kernel.now_ns;
+	timed_shut_ns = timed_until_ns + 1;
+	scatter(1, 1009);
+	assert_in_range(host_rates()->faults, 1009 / 8 - 3, 1009 / 8 + 5);
+	assert_int_equal(host_rates()->faults + host_rates()->passed_faults, 1010);
+}
+
 /* One whose begin was seen is itself, also while others rest. */
 static void test_major_in_a_window(void **state)
 {
@@ -191,6 +216,8 @@ int main(void)
 		cmocka_unit_test(test_none_rests_where_all_are_seen),
 		cmocka_unit_test(test_end_without_begin),
 		cmocka_unit_test(test_major_that_rested),
+		cmocka_unit_test(test_major_of_a_new_thread),
+		cmocka_unit_test(test_stopped_tracer),
 		cmocka_unit_test(test_major_in_a_window),
 		cmocka_unit_test(test_threads_that_end),
 	};
