@@ -626,9 +626,12 @@ INSERT INTO advice_figure (name, kind, expression, source) VALUES
 ('*_storm_gave_time', 't', 'gave_ns', 'giveback_kind'),
 ('*_storm_memset', 't', 'memset_ns', 'giveback_kind'),
 ('*_storm_largest', 'b', 'largest_bytes', 'giveback_kind'),
-('*_storm_span', 'b', 'span_bytes', 'giveback_kind'),
-('*_storm_rose', 'x', 'CASE WHEN span_bytes > 0
+-- where it is known, and not less than could be read from it
+('*_storm_rose', 'x', 'CASE WHEN span_bytes >= 104858
 	THEN PRINTF('' The heap fell and rose by %.1f MiB at most.'', span_bytes / 1048576.0)
+	ELSE '''' END', 'giveback_kind'),
+('*_storm_came', 'x', 'CASE WHEN span_bytes >= 104858
+	THEN PRINTF('' At most %.1f MiB came and went.'', span_bytes / 1048576.0)
 	ELSE '''' END', 'giveback_kind'),
 ('*_storm_gave_call', 'x', 'COALESCE(NULLIF(gave_call, ''''), ''the program'')', 'giveback_kind'),
 ('*_storm_gave_place', 'x', 'gave_place', 'giveback_kind'),

@@ -233,11 +233,15 @@ needed AS MATERIALIZED (	-- room for what goes and comes
 				WHEN t.not_brk THEN 33554432 - 1 ELSE 0 END) AS top_bytes,
 		-- jemalloc's calloc purges what was kept, instead of a memset
 		CASE WHEN t.kind = 'purge' THEN t.calloc_ns
-			WHEN t.kind NOT IN ('trim', 'heap', 'map') OR r.memset <= 0 THEN 0.0
+			WHEN t.kind NOT IN ('trim', 'heap', 'map') THEN 0.0
+			-- a price that is not known may be as much as is saved
+			WHEN r.memset <= 0 THEN CASE WHEN t.memset_bytes > 0 THEN t.time_ns
+				ELSE 0.0 END
 			ELSE CASE WHEN t.kind <> 'map' AND t.memset_bytes > 0
 				THEN MAX(t.memset_bytes, COALESCE(f.bytes, 0))
 				ELSE t.memset_bytes END * 1e9 / r.memset END AS memset_ns,
-		CASE WHEN t.kind NOT IN ('trim', 'heap', 'map') OR r.memcpy <= 0 THEN 0.0
+		CASE WHEN t.kind NOT IN ('trim', 'heap', 'map') THEN 0.0
+			WHEN r.memcpy <= 0 THEN CASE WHEN m.bytes > 0 THEN t.time_ns ELSE 0.0 END
 			ELSE COALESCE(m.bytes, 0) * 1e9 / r.memcpy END AS copy_ns
 	FROM total t
 	JOIN (SELECT l.column1 AS large, CASE WHEN l.column1 AND clear_2m_bytes_per_s > 0

@@ -110,8 +110,7 @@ INSERT INTO advice (code, title, allocator, process, condition, gain, evidence, 
 'map_storm_ns / base_ns',
 '{map_storm_calls} blocks of at most {map_storm_largest} were unmapped, {map_storm_gave} of them in
 	use, and {map_storm_again} came again ({map_storm_per_s} a second) in {map_storm_faults}
-	faults: {map_storm_again_time}, and {map_storm_gave_time} in munmap. At most
-	{map_storm_span} came and went.',
+	faults: {map_storm_again_time}, and {map_storm_gave_time} in munmap.{map_storm_came}',
 'The heap keeps up to trim_threshold at its top, in each arena: memory that counts as resident;
 	blocks of calloc are then cleared by memset; and large blocks may keep smaller ones below
 	them from being given back.',

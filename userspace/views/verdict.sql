@@ -265,8 +265,11 @@ template AS MATERIALIZED (
 			THEN ' In the time of this recording {back_bytes} came back'
 			|| CASE m.back_pattern WHEN 'random' THEN ', in no order'
 				ELSE ' in order' END
-			|| ': it may keep only {memory_limit} ({memory_of}), and pages are pushed '
-			|| 'out before they are used again.'
+			|| CASE WHEN m.back_bytes < m.limit_bytes
+				THEN ': with what else it uses that is more than the '
+					|| '{memory_limit} that it may keep ({memory_of}), and '
+				ELSE ': it may keep only {memory_limit} ({memory_of}), and ' END
+			|| 'pages are pushed out before they are used again.'
 		WHEN m.back_pattern = 'cyclic sweep'
 			THEN ' It goes over {back_bytes} in order, more than once, '
 			|| CASE WHEN m.back_bytes < m.limit_bytes
@@ -286,10 +289,12 @@ template AS MATERIALIZED (
 			|| 'what is out is soon wanted '
 				|| 'again, '
 			|| 'each page {back_returns} times.'
-		WHEN m.back_pattern LIKE 'one%' THEN ' It goes once over {back_first}, and only '
-			|| '{memory_limit} fit ({memory_of}): pages go out to make room, and '
-				|| 'hardly '
-			|| 'come back.'
+		WHEN m.back_pattern LIKE 'one%' THEN ' It goes once over {back_first}, '
+			|| CASE WHEN m.back_first_bytes < m.limit_bytes
+				THEN 'beside what else it uses, which is more than the '
+					|| '{memory_limit} that fit ({memory_of}): '
+				ELSE 'and only {memory_limit} fit ({memory_of}): ' END
+			|| 'pages go out to make room, and hardly come back.'
 		ELSE '' END
 		|| CASE WHEN m.dominant = 'swap' AND 10 * r.own_bytes >= 9 * m.limit_bytes
 			THEN ' {own_program} keeps a cache of {own_cache} in its memory '

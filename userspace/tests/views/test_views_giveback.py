@@ -406,8 +406,24 @@ def test_pages_that_a_storm_brings_are_not_promised_twice(how: str, others: int)
     assert sum(gains.values()) <= 1.01, gains
 
 
-@pytest.mark.parametrize("span", [0, 11 * MIB])
+@pytest.mark.parametrize("span", [0, PAGE, 11 * MIB])
 def test_how_far_the_heap_moved_is_said_where_it_is_known(storm: Facts, span: int) -> None:
     storm.database.execute("UPDATE giveback SET span_bytes = ?", (span,))
     said = storm.one("SELECT text FROM figure WHERE name = 'trim_storm_rose'")["text"]
-    assert said == (" The heap fell and rose by 11.0 MiB at most." if span else "")
+    assert said == (" The heap fell and rose by 11.0 MiB at most." if span > PAGE else "")
+
+
+@pytest.mark.parametrize("span", [0, PAGE, 11 * MIB])
+def test_how_much_came_and_went_is_said_where_it_is_known(span: int) -> None:
+    made = large_blocks("malloc", ("mmap", "", 0), ("__libc_malloc", "", 0))
+    made.database.execute("UPDATE giveback SET span_bytes = ?", (span,))
+    evidence = made.one("SELECT evidence FROM finding WHERE code = 'map-storm'")["evidence"]
+    assert ("At most 11.0 MiB came and went." in evidence) == (span > PAGE)
+    assert "came and went" not in evidence or span > PAGE
+
+
+def test_no_setting_where_clearing_has_no_price() -> None:
+    """calloc would clear 40 MiB for a page each: what that takes was not calibrated, and is not nothing."""
+    made = large_blocks("calloc", ("mmap", "", 0), ("__libc_calloc", "", 0))
+    made.database.execute("UPDATE calibration SET value = 0 WHERE name = 'memset_bytes_per_s'")
+    assert "map-storm" not in codes(made)

@@ -206,6 +206,8 @@ def test_less_than_two_passes_do_not_tell_how_much_would_do(boxed: Facts, segmen
     assert memory(boxed)["fits_bytes"] == (None if segment else 162 * MIB)
     said, told = verdict(boxed)["sentence"], advice(boxed)["swap-in"]
     assert "In the time of this recording 51.3 MiB came back in order" in said and "more than once" not in said
+    # 51 are no more than 80.
+    assert "with what else it uses that is more than the 80.0 MiB that it may keep" in said and "only" not in said
     assert ("shows in a recording in which pages come back twice" in told) == bool(segment)
     assert ("With a limit of about" in told) == (not segment)
     # A cgroup has a name to show, and ran before; a command was followed from its start: nothing was out before.
@@ -347,7 +349,7 @@ def test_what_goes_out_for_what_comes_back_does_not_fit(boxed: Facts, what: str)
     woken(boxed, **{what: 14_009})
     assert not memory(boxed)["woke"]
     assert "swap-in" in advice(boxed)
-    assert "may keep only 80.0 MiB" in verdict(boxed)["sentence"]
+    assert "more than the 80.0 MiB that it may keep" in verdict(boxed)["sentence"]
 
 
 def test_without_a_cgroup_the_machine_is_the_limit(boxed: Facts) -> None:
