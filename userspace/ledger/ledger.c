@@ -94,6 +94,7 @@ struct ledger *ledger_new(void)
 
 	ledger->processes = g_hash_table_new_full(NULL, NULL, NULL, process_free);
 	ledger->charges = g_hash_table_new_full(charge_hash, charge_equal, NULL, g_free);
+	ledger->passable = g_array_new(FALSE, FALSE, sizeof(struct charge));
 	ledger->lives = g_hash_table_new_full(life_hash, life_equal, NULL, g_free);
 	ledger->callers = g_hash_table_new_full(NULL, NULL, NULL, caller_free);
 	ledger->accesses = accesses_new();
@@ -107,6 +108,7 @@ void ledger_free(struct ledger *ledger)
 		return;
 	g_hash_table_destroy(ledger->processes);
 	g_hash_table_destroy(ledger->charges);
+	g_array_free(ledger->passable, TRUE);
 	g_hash_table_destroy(ledger->lives);
 	g_hash_table_destroy(ledger->callers);
 	accesses_free(ledger->accesses);
@@ -584,45 +586,13 @@ void ledger_forget(struct ledger *ledger, pid_t pid)
 	g_hash_table_remove(ledger->processes, GINT_TO_POINTER(pid));
 }
 
-/* Not those that are taken in a system call, each of which is known by what the call has changed. */
-static bool may_be_passed(const struct charge *charge)
-{
-	bool populated = charge->fault_class >= FAULT_ZERO_POPULATED &&
-			 charge->fault_class <= FAULT_READ_POPULATED;
-
-	return !charge->major && charge->faults && !populated;
-}
-
-void ledger_unspoken(struct ledger *ledger, uint64_t faults)
-{
-	uint64_t before = 0, all = 0, given = 0, share;
-	struct charge *charge;
-	GHashTableIter iter;
-	gpointer value;
-
-	g_hash_table_iter_init(&iter, ledger->charges);
-	while (g_hash_table_iter_next(&iter, NULL, &value))
-		all += may_be_passed(value) ? ((struct charge *)value)->faults : 0;
-	g_hash_table_iter_init(&iter, ledger->charges);
-	while (all && g_hash_table_iter_next(&iter, NULL, &value)) {
-		charge = value;
-		if (!may_be_passed(charge))
-			continue;
-		/* Rounded so that the shares add up. */
-		before += charge->faults;
-		share = (unsigned __int128)faults * before / all - given;
-		given += share;
-		charge->pages += share * charge->pages / charge->faults;
-		charge->faults += share;
-	}
-}
-
 void ledger_drain(struct ledger *ledger, charge_fn *on_charge, life_fn *on_life, void *context)
 {
 	GHashTableIter iter;
 	gpointer value;
 
 	charge_callers(ledger, 0);
+	unspoken_keep(ledger);
 	g_hash_table_iter_init(&iter, ledger->charges);
 	while (g_hash_table_iter_next(&iter, NULL, &value)) {
 		on_charge(context, value);

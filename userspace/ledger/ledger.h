@@ -37,7 +37,8 @@ void ledger_set_min_size(struct ledger *ledger, uint64_t bytes);
 void ledger_thinned(struct ledger *ledger);
 /*
  * At the end: so many faults were passed over and no other has spoken for them. They are what those
- * were that were seen since the last drain, in proportion; if none was, they are nowhere.
+ * were that were seen since the last drain, in proportion, or else before the one before; if none was
+ * seen since ledger_thinned(), they are nowhere.
  */
 void ledger_unspoken(struct ledger *ledger, uint64_t faults);
 

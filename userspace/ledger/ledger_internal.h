@@ -24,6 +24,7 @@ struct process_ledger {
 struct ledger {
 	GHashTable *processes; /* pid -> struct process_ledger */
 	GHashTable *charges;   /* struct charge -> itself */
+	GArray *passable;      /* struct charge: unspoken.c */
 	GHashTable *lives;     /* struct life -> itself */
 	GHashTable *callers;   /* tid -> struct caller */
 	struct accesses *accesses;
@@ -33,6 +34,9 @@ struct ledger {
 	run_fn *on_run;
 	void *on_run_context;
 };
+
+/* Charges are about to be drained: what faults that are passed over may have been (unspoken.c). */
+void unspoken_keep(struct ledger *ledger);
 
 /* The sums of one allocation site since the last drain. */
 struct life *ledger_life(struct ledger *ledger, pid_t pid, uint8_t fn, uint64_t stack_id);

@@ -456,6 +456,7 @@ static void test_unspoken_are_what_others_were(void **state)
 	const struct charge *owned, *unowned;
 	struct facts facts;
 
+	ledger_thinned(ledger);
 	ledger_unspoken(ledger, 11);
 	make(ledger, 0x100000 + 10 * PAGE, 20 * PAGE, 1, 0);
 	ledger_run(ledger, &run);
@@ -473,6 +474,17 @@ static void test_unspoken_are_what_others_were(void **state)
 	unowned += unowned == owned || unowned->major;
 	unowned += unowned == owned || unowned->major;
 	assert_int_equal(owned->faults + unowned->faults, 30 + 1009);
+	forget(&facts);
+	/* A slice in which none was seen: they are like those of the one before. */
+	facts = drain(ledger);
+	assert_int_equal(facts.charges->len, 0);
+	forget(&facts);
+	ledger_unspoken(ledger, 97);
+	facts = drain(ledger);
+	assert_int_equal(facts.charges->len, 2);
+	owned = charge_of(&facts, BLOCK_STACK);
+	assert_in_range(owned->faults, 97 * 20 / 30 - 1, 97 * 20 / 30 + 1);
+	assert_int_equal(owned->timed_faults, 0);
 	forget(&facts);
 }
 
