@@ -283,7 +283,8 @@ def test_what_another_allocator_counts(kind: str) -> None:
         told = ask(program, "info")
         seen, found = counters_of(program, kind)
         agree(seen, told)
-        assert seen["dirty"] > 64 * MIB and seen["active"] > 10 * MIB
+        # Much of what seven threads freed; how much lies in lists of its own depends on how they met.
+        assert seen["dirty"] > 32 * MIB and seen["active"] > 10 * MIB
         verdict = found["verdict"]
         assert verdict["holder"] == "anonymous" and f"{kind} counts" in verdict["sentence"]
         (advice,) = [one for one in verdict["advice"] if one["code"] == "purge"]
