@@ -20,12 +20,19 @@ from measuring import Bound, settle
 
 pytestmark = [pytest.mark.root, pytest.mark.measure]
 
+CLAIMS = 3
+
 
 def prove(tmp_path: Path, name: str, proof: Proof) -> None:
     """Of several rounds the median: the time saved, as a part of what is claimed of it."""
-    recording = record(tmp_path / "before.memtoll", command=proof.command, env=proof.env)
-    (advice,) = (one for one in recording.report["verdict"]["advice"] if one["try"])
-    assert advice["code"] == proof.code
+    # What is claimed is of that run, and as much too much as its memory is the machine's to find: the least of some.
+    claims = []
+    for number in range(CLAIMS):
+        alone(proof, {})
+        recording = record(tmp_path / f"{number}.memtoll", command=proof.command, env=proof.env)
+        claims += [one for one in recording.report["verdict"]["advice"] if one["try"]]
+    assert [claim["code"] for claim in claims] == [proof.code] * CLAIMS
+    advice = min(claims, key=lambda claim: float(claim["gain"]))
     saved: list[float] = []
     env = settings(advice, proof)
 
