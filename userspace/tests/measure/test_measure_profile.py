@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from harness import environment, record, workload
+from measuring import Bound, settle
 
 pytestmark = [pytest.mark.root, pytest.mark.measure]
 
@@ -25,23 +27,38 @@ def test_probes_part_by_samples(tmp_path: Path, work: int) -> None:
         run = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=60, check=True)
         return int(json.loads(run.stdout.splitlines()[-1])["cpu_ns"])
 
-    # Before and after: the clock of a shared processor runs now faster, now slower.
-    before = bare()
-    recording = record(tmp_path / "r", command=command)
-    after = bare()
-    own = (before + after) / 2
-    (witness,) = (line for line in recording.witness if "pairs" in line)
-    assert recording.report["calls"]["malloc"] >= PAIRS
-    truth = 1 - own / witness["cpu_ns"]
-    unsure = abs(after - before) / 2 / witness["cpu_ns"]
-    places = dict(recording.query("SELECT place, SUM(samples) FROM sample GROUP BY place"))
-    probed = places["probe"] / sum(places.values())
-    assert probed == pytest.approx(truth, abs=0.08 + unsure), places
-    # What is left is the program's own time, and in the right toll.
-    overhead = recording.report["overhead"]
-    if work == 10:
-        assert overhead["source"] == "samples"
-    assert abs(overhead["estimated_pct"] / 100 - truth) <= overhead["error_pct"] / 100 + 0.03 + unsure
-    if work == 1000:
-        assert recording.dominant == "compute"
-        assert recording.report["target"]["observed_s"] == pytest.approx(own / 1e9, rel=0.35)
+    runs = 0
+
+    def once() -> Mapping[str, float]:
+        nonlocal runs
+        runs += 1
+        # Before and after: the clock of a shared processor runs now faster, now slower.
+        before = bare()
+        recording = record(tmp_path / f"{runs}.memtoll", command=command)
+        after = bare()
+        own = (before + after) / 2
+        (witness,) = (line for line in recording.witness if "pairs" in line)
+        assert recording.report["calls"]["malloc"] >= PAIRS
+        truth = 1 - own / witness["cpu_ns"]
+        unsure = abs(after - before) / 2 / witness["cpu_ns"]
+        places = dict(recording.query("SELECT place, SUM(samples) FROM sample GROUP BY place"))
+        probed = places["probe"] / sum(places.values())
+        # What is left is the program's own time, and in the right toll.
+        overhead = recording.report["overhead"]
+        if work == 10:
+            assert overhead["source"] == "samples"
+        told = overhead["estimated_pct"] / 100
+        figures = {
+            "in probes, allowed": (probed - truth) / (0.08 + unsure),
+            "told, allowed": (told - truth) / (overhead["error_pct"] / 100 + 0.03 + unsure),
+        }
+        if work == 1000:
+            assert recording.dominant == "compute"
+            figures["own time, bare"] = recording.report["target"]["observed_s"] * 1e9 / own
+        print(
+            f"truth {truth:.3f}, in probes {probed:.3f}, told {told:.3f}, bare {before / 1e6:.0f} and {after / 1e6:.0f} ms"
+        )
+        return figures
+
+    bounds = {"in probes, allowed": Bound(-1, 1), "told, allowed": Bound(-1, 1)}
+    settle(once, bounds | ({"own time, bare": Bound(0.65, 1.35)} if work == 1000 else {}), 90)
