@@ -146,14 +146,6 @@ static __always_inline __u64 returned_to(__u64 ip, __u64 sp)
 	return ip + disp;
 }
 
-/* Time in walks so far, on this CPU. */
-static __always_inline __u64 sample_begin(void)
-{
-	struct memtoll_rates *rates = rates_here();
-
-	return rates ? rates->walk_ns : 0;
-}
-
 static __always_inline void sample_account(__u64 began_ns, __u64 walk_ns)
 {
 	struct memtoll_rates *rates = rates_here();
@@ -237,7 +229,7 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 	sample->map_fn = in_map(thread) ? thread->map.map_fn : MAP_FN_NONE;
 	sample->flags = user ? SAMPLE_USER : in_read(thread) ? SAMPLE_READ : 0;
 	windows_end(sample->time_ns);
-	thread->sample_walk_ns = sample_begin();
+	thread->sample_walk_ns = walked_ns();
 	if (user) {
 		ip = PT_REGS_IP(&ctx->regs);
 		sp = PT_REGS_SP(&ctx->regs);

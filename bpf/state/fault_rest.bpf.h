@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * fault_rest.bpf.h: where even to count faults costs more than the overhead budget allows, their
- * tracepoints are attached in the windows only in which the ends of faults are seen.
+ * tracepoints are attached in short windows only (budget/fault_window.h).
  *
  * Outside of them faults rest: no program runs, and nobody pays, whether traced or not. How many
  * there were the kernel knows of each thread (task->min_flt): as many as it has counted between two
- * faults that were seen. Those in the windows speak for them, wherever they were, each for a part, so
- * that no single one speaks for all: windows open by lot (fault_window.h), whatever the program is at,
- * and threads change their CPUs meanwhile. Major faults are
- * seen by their ends, as ever, and end the rest (budget/thinning.h).
+ * faults that were seen. Those in the windows speak for them, wherever they were, each for a part,
+ * so that no single one speaks for all: windows open by lot, whatever the program is at, and threads
+ * change their CPUs meanwhile. Major faults are seen by their ends, as ever, and end the rest
+ * (budget/thinning.h).
  */
 #ifndef MEMTOLL_FAULT_REST_BPF_H
 #define MEMTOLL_FAULT_REST_BPF_H
@@ -22,10 +22,9 @@
 #include "state/windows.bpf.h"
 
 /*
- * Each speaks for such a part. A window has some hundred faults (FAULTS_WANTED, fault_window.c), and
- * those after a pause come first in more windows than others: if they took most of what there is, a
- * program that forks would have a third more of what its parent touches. So a window takes a fifth, and
- * its first fault a fifth more than its last.
+ * Each speaks for such a part. A window has some sixty faults, and those after a pause come first in
+ * more windows than others: if they took most of what there is, a program that forks would have a
+ * third more of what its parent touches. So a window takes a twentieth.
  */
 #define REST_SPEAKERS 1024
 

@@ -46,6 +46,7 @@ static __always_inline __u64 rate_map(void)
 	return bpf_ktime_get_ns();
 }
 
+/* Time in walks so far, on this CPU. */
 static __always_inline __u64 walked_ns(void)
 {
 	struct memtoll_rates *rates = rates_here();

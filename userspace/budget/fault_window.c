@@ -71,7 +71,7 @@ void fault_window_step(struct fault_window *window, uint64_t now_ns, uint64_t cp
 		close_window(window, now_ns, lot);
 	} else if (!window->open && now_ns >= window->edge_ns) {
 		window->open = true;
-		window->timed = !window->rests || ++window->untimed % RESTING_WINDOWS == 0;
+		window->timed = !window->rests || ++window->resting % RESTING_WINDOWS == 0;
 		window->opened_ns = now_ns;
 		window->edge_ns = now_ns + window->length_ns;
 	}

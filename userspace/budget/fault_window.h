@@ -3,15 +3,15 @@
  * fault_window.h: when the ends of minor faults are watched.
  *
  * To time a minor fault costs more than to count it, so they are timed in windows: the targets'
- * first tenth of a second of CPU time whole, so that short programs are timed at all, but for no more
- * than two seconds, since faults of everybody on the machine pay meanwhile; then four times a second, for as long as some hundred faults took in
- * the second before, 1 to 25 ms. Within a slice of up to a second all are of one length, since a
- * slice's faults cost what those in its windows did: shorter ones where faults are many weigh these
- * too little. In one of minutes they follow the program nonetheless, or a storm would be timed as if
- * it were a calm.
+ * first tenth of a second of CPU time whole, so that short programs are timed at all, but for no
+ * more than two seconds, since faults of everybody on the machine pay meanwhile; then four times a
+ * second, for as long as some hundred faults took in the second before, 1 to 25 ms. Within a slice
+ * of up to a second all are of one length, since a slice's faults cost what those in its windows
+ * did: shorter ones where faults are many weigh these too little. In one of minutes they follow the
+ * program nonetheless, or a storm would be timed as if it were a calm.
  * When they open is drawn by lot: programs have periods, too. Where faults are seen in windows only
- * (state/fault_rest.bpf.h) there are four times as many, a quarter as long, of which every fourth times
- * them: to make and to take away what sees their ends takes longer than the window.
+ * (state/fault_rest.bpf.h) there are four times as many, a quarter as long, of which every fourth
+ * times them: to make and to take away what sees their ends takes longer than the window.
  */
 #ifndef MEMTOLL_FAULT_WINDOW_H
 #define MEMTOLL_FAULT_WINDOW_H
@@ -24,7 +24,7 @@ struct fault_window {
 	bool first;
 	bool rests; /* faults are seen in windows only: set by the caller */
 	bool timed; /* the ends of faults are to be seen in the one that is open, or was last */
-	unsigned int untimed; /* one after the other */
+	unsigned int resting; /* windows so far in which it rested */
 	uint64_t edge_ns;     /* when it opens or, if open, closes; none of the first */
 	uint64_t opened_ns;
 	uint64_t length_ns;

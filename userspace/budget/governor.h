@@ -28,14 +28,6 @@
 /* The bits of all groups. */
 #define GROUPS_ALL ((1U << PROBE_GROUPS) - 1)
 
-/*
- * What faults, mapping calls and samples cost beyond what their programs' clocks see: ways in and
- * out, interrupts, colder caches. Of a Python program that took 1.95 points (the same program with
- * them on and off alternately for 0.15 s, each kind for itself) the account had 1.4; of one that
- * maps, touches and unmaps, 7.8 us a round of which 6.1 were in it without this.
- */
-#define BEYOND_CLOCKS 1.4
-
 /* What was counted since the start, all processes together. */
 struct governor_reading {
 	uint64_t now_ns; /* CLOCK_MONOTONIC */

@@ -3,8 +3,6 @@
 
 #include <glib.h>
 
-#include "budget/governor.h"
-
 /* So many faults, of which one in 64 is timed, and mapping calls, one in 16, tell what they take. */
 #define SURE_FAULTS 4096
 #define SURE_MAPS 1024

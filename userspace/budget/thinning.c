@@ -3,8 +3,6 @@
 
 #include <glib.h>
 
-#include "budget/governor.h"
-
 #define MS 1000000ULL
 /* Judged so often, and not before the targets have run for so long. */
 #define JUDGE_NS (100 * MS)
@@ -132,8 +130,9 @@ static bool must_see(const struct thinning *thinning, const struct memtoll_rates
 	       (rates->inside_faults - before->inside_faults) * REST_INSIDE > seen;
 }
 
+/* few: too few events to begin a rest for; it may end. */
 static void rest_step(struct thinning *thinning, uint64_t now_ns, uint64_t cpu_ns,
-		      const struct memtoll_rates *rates)
+		      const struct memtoll_rates *rates, bool few)
 {
 	double counting = counting_load(thinning, cpu_ns, rates), all;
 	bool rests = thinning->rests;
@@ -145,8 +144,8 @@ static void rest_step(struct thinning *thinning, uint64_t now_ns, uint64_t cpu_n
 	if (must_see(thinning, rates))
 		rests = false;
 	else if (all > thinning->limit && counting > REST_LEAST * thinning->limit)
-		rests |= !thinning->rest_changed_ns ||
-			 now_ns - thinning->rest_changed_ns >= REST_AGAIN_NS;
+		rests |= !few && (!thinning->rest_changed_ns ||
+				  now_ns - thinning->rest_changed_ns >= REST_AGAIN_NS);
 	else if (all < REST_BELOW * thinning->limit &&
 		 now_ns - thinning->rest_changed_ns >= STAY_NS)
 		rests = false;
@@ -167,11 +166,10 @@ unsigned int thinning_step(struct thinning *thinning, uint64_t now_ns, uint64_t 
 	if (!thinning->since_ns)
 		thinning->first = *rates;
 	if (thinning->since_ns && cpu_ns >= thinning->spared_cpu_ns) {
-		if (!few)
-			rest_step(thinning, now_ns, cpu_ns, rates);
 		part = walk_load(thinning, cpu_ns, rates);
 		if (few && part <= allowed && now_ns - thinning->since_ns < JUDGE_NS_MOST)
 			return thinning->one_in;
+		rest_step(thinning, now_ns, cpu_ns, rates, few);
 		part += few ? 0 : load(thinning, cpu_ns, rates);
 		if (part > allowed && thinning->one_in < MOST) {
 			thinning->one_in = MIN(MOST, thinning->one_in * MAX(2, part / allowed));

@@ -216,6 +216,16 @@ static void leave_faults(struct probes *probes)
 	g_ptr_array_set_size(probes->fault_begins, 0);
 }
 
+/* All of them, or none. */
+static int see_faults(struct probes *probes)
+{
+	int err = probes->fault_begins->len ? 0 : probes_begin_faults(probes);
+
+	if (err)
+		leave_faults(probes);
+	return err;
+}
+
 int probes_rest_faults(struct probes *probes, bool rest)
 {
 	struct memtoll_bpf *bpf = probes->bpf;
@@ -226,8 +236,11 @@ int probes_rest_faults(struct probes *probes, bool rest)
 	bpf->bss->faults_rest = rest ? FAULTS_REST : FAULTS_HAVE_RESTED;
 	if (rest && !bpf->bss->ends_seen)
 		leave_faults(probes);
-	else if (!rest && !probes->fault_begins->len)
-		err = probes_begin_faults(probes);
+	else if (!rest)
+		err = see_faults(probes);
+	/* Windows try again. */
+	if (err)
+		bpf->bss->faults_rest = FAULTS_REST;
 	/* What threads took for the fault that follows in order lies before a rest. */
 	__sync_fetch_and_add(&bpf->data->area_generation, 1);
 	return err;
@@ -288,9 +301,10 @@ int probes_see_faults(struct probes *probes, bool see)
 {
 	if (!faults_rest(probes))
 		return 0;
-	if (!see)
-		leave_faults(probes);
-	return see && !probes->fault_begins->len ? probes_begin_faults(probes) : 0;
+	if (see)
+		return see_faults(probes);
+	leave_faults(probes);
+	return 0;
 }
 
 int probes_window(struct probes *probes, bool open)

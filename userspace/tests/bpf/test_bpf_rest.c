@@ -24,12 +24,18 @@ static void begin(void)
 	host.task.min_flt = 31; /* a new thread's, unseen */
 }
 
+/* The begin of a write, and the page that the kernel maps. */
+static void write_to(__u64 page)
+{
+	fault_at(AT(page) + 0x18, IP, WRITES);
+	set_entry(AT(page), 1, page_entry(0x50000 + page));
+}
+
 /* A write in a window: begin and end are seen, and the kernel counts it. */
 static void touch(__u64 page)
 {
 	ends_seen = 1;
-	fault_at(AT(page) + 0x18, IP, WRITES);
-	set_entry(AT(page), 1, page_entry(0x50000 + page));
+	write_to(page);
 	kernel.now_ns += 1000;
 	host.task.min_flt++;
 	fault_end_minor(NULL);
@@ -111,8 +117,7 @@ static void test_end_without_begin(void **state)
 
 	begin();
 	ends_seen = 1;
-	fault_at(AT(7) + 0x18, IP, WRITES);
-	set_entry(AT(7), 1, page_entry(0x50007));
+	write_to(7);
 	host.task.min_flt += 12;
 	kernel.now_ns += 3701000;
 	fault_end_minor(NULL);
@@ -130,8 +135,7 @@ static void test_major_that_rested(void **state)
 	struct memtoll_run run;
 
 	begin();
-	fault_at(AT(7) + 0x18, IP, WRITES);
-	set_entry(AT(7), 1, page_entry(0x50007));
+	write_to(7);
 	host.task.min_flt++;
 	host.task.maj_flt++;
 	fault_end_major(NULL);
@@ -177,8 +181,7 @@ static void test_major_in_a_window(void **state)
 
 	begin();
 	ends_seen = 1;
-	fault_at(AT(7) + 0x18, IP, WRITES);
-	set_entry(AT(7), 1, page_entry(0x50007));
+	write_to(7);
 	kernel.now_ns += 3701;
 	host.task.maj_flt++;
 	fault_end_major(NULL);

@@ -195,6 +195,22 @@ static void test_faults_rest(void **state)
 	assert_true(rests_after(&target, 50000));
 }
 
+/* A calm after the storm: each is seen again, however few there are to judge by. */
+static void test_rest_ends_with_the_storm(void **state)
+{
+	struct target target;
+	int i;
+
+	(void)state;
+	begin(&target, 0);
+	assert_true(rests_after(&target, 50021));
+	for (i = 0; i < 9; i++)
+		assert_true(rests_after(&target, 100));
+	for (i = 0; i < 2; i++)
+		rests_after(&target, 100);
+	assert_false(target.thinning.rests);
+}
+
 /* Where something else takes all of the limit, whatever counting them takes is too much. */
 static void test_faults_rest_for_others(void **state)
 {
@@ -250,6 +266,7 @@ int main(void)
 		cmocka_unit_test(test_reads_and_walks_count),
 		cmocka_unit_test(test_mapping_calls_count),
 		cmocka_unit_test(test_faults_rest),
+		cmocka_unit_test(test_rest_ends_with_the_storm),
 		cmocka_unit_test(test_faults_rest_for_others),
 		cmocka_unit_test(test_some_faults_never_rest),
 		cmocka_unit_test(test_start_of_a_command),
