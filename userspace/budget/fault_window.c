@@ -74,5 +74,8 @@ void fault_window_step(struct fault_window *window, uint64_t now_ns, uint64_t cp
 		window->timed = !window->rests || ++window->resting % RESTING_WINDOWS == 0;
 		window->opened_ns = now_ns;
 		window->edge_ns = now_ns + window->length_ns;
+		/* What has just been attached has cold code: the first faults are no measure. */
+		if (window->rests && window->timed)
+			window->edge_ns = now_ns + RESTING_WINDOWS * window->length_ns;
 	}
 }

@@ -11,7 +11,8 @@
  * program nonetheless, or a storm would be timed as if it were a calm.
  * When they open is drawn by lot: programs have periods, too. Where faults are seen in windows only
  * (state/fault_rest.bpf.h) there are four times as many, a quarter as long, of which every fourth
- * times them: to make and to take away what sees their ends takes longer than the window.
+ * times them and is as long as ever: to make and to take away what sees their ends takes longer than
+ * the others, and the first faults after that are slow.
  */
 #ifndef MEMTOLL_FAULT_WINDOW_H
 #define MEMTOLL_FAULT_WINDOW_H
