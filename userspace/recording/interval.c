@@ -369,9 +369,9 @@ GArray *interval_process_tolls(const struct interval *interval)
 {
 	sqlite3_stmt *row = prepare(
 		interval->database,
-		"WITH paid AS (SELECT t.pid, t.toll, SUM(t.time_ns) AS time_ns, SUM(t.count) AS count,"
-		" SUM(t.bytes) AS bytes FROM temp.process_toll t JOIN temp.toll_kind k"
-		" ON k.toll = t.toll WHERE k.not_captured IS NULL GROUP BY t.pid, t.toll)"
+		"WITH paid AS (SELECT t.pid, t.toll, t.time_ns, t.count, t.bytes"
+		" FROM temp.process_toll t JOIN temp.toll_kind k"
+		" ON k.toll = t.toll WHERE k.not_captured IS NULL)"
 		" SELECT * FROM paid UNION ALL"
 		" SELECT o.pid, 'compute', MAX(0.0, o.observed_ns - COALESCE((SELECT SUM(time_ns)"
 		" FROM paid p WHERE p.pid = o.pid), 0.0)), 0, 0 FROM temp.process_observed o%s",

@@ -205,8 +205,8 @@ SELECT json_object(
 		-- joined, not looked for: of twenty thousand processes each would read the tolls of
 		-- all
 		LEFT JOIN (SELECT pid, json_group_object(toll, ROUND(time_ns / 1e9, 9)) AS tolls
-			FROM (SELECT pid, toll, SUM(time_ns) AS time_ns FROM process_toll
-				GROUP BY pid, toll) GROUP BY pid) x ON x.pid = p.pid
+			FROM (SELECT pid, toll, time_ns FROM process_toll ORDER BY pid, toll)
+			GROUP BY pid) x ON x.pid = p.pid
 		ORDER BY p.pid))),
 	'containers', json((SELECT json_group_array(json_object('id', id, 'title', title,
 		'runtime', runtime, 'name', name, 'image', image, 'pod', pod,

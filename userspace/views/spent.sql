@@ -89,8 +89,9 @@ GROUP BY p.pid;
 
 -- Tolls of each process, compute excepted. Of allocator calls of processes that were not looked at:
 -- what those of the same name spent that were, in proportion to the CPU time, with an error as
--- large. zero.app's bytes: those it was the first to touch, or the estimate, where that is more.
-CREATE VIEW process_toll AS
+-- large. zero.app's bytes: those it was the first to touch, or the estimate, where that is more. A
+-- toll can have several parts: faults that were seen, and those that CPU samples stand for.
+CREATE VIEW process_toll_part AS
 WITH
 fault_toll AS (
 	SELECT pid, toll, SUM(cpu_ns + blocked_ns) AS time_ns, SUM(error_ns) AS error_ns,
@@ -207,6 +208,13 @@ UNION ALL
 SELECT pid, toll, SUM(cpu_ns + blocked_ns), SUM(error_ns), SUM(count), SUM(bytes), SUM(pages), 0.0,
 	SUM(blocked_ns), 0.0
 FROM extra_toll GROUP BY pid, toll;
+
+-- The same, one row for each process and toll.
+CREATE VIEW process_toll AS
+SELECT pid, toll, SUM(time_ns) AS time_ns, SUM(error_ns) AS error_ns, SUM(count) AS count,
+	SUM(bytes) AS bytes, SUM(pages) AS pages, SUM(clear_ns) AS clear_ns,
+	SUM(blocked_ns) AS blocked_ns, SUM(drift_ns) AS drift_ns
+FROM process_toll_part GROUP BY pid, toll;
 
 -- What was spent, per process. observed_ns: on-CPU time less what the probes added, plus the time
 -- blocked in faults. Where the probes took nearly all of the CPU time, their calibrated price may

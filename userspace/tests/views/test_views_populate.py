@@ -336,6 +336,9 @@ def test_one_mprotect_that_faults_pages_in_does_not_hide_the_others() -> None:
     assert made.one("SELECT SUM(time_ns) AS ns FROM sampled_work")["ns"] == pytest.approx(598 * MS)
     assert made.toll("map")["time_ns"] == pytest.approx(600 * MS, rel=0.01)
     assert "seal" in findings(made)["map-churn"]["text"]
+    # The calls that were seen and what samples say of others: a toll of two parts, in one row.
+    (row,) = made.rows("SELECT time_ns, count FROM process_toll WHERE pid = 42 AND toll = 'map'")
+    assert (row["time_ns"], row["count"]) == (made.toll("map")["time_ns"], 1)
 
 
 def test_memory_filled_with_zeros_for_a_read_is_zeroing_without_faults() -> None:
