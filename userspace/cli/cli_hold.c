@@ -16,6 +16,7 @@
 #include "hold/hold_text.h"
 #include "host/cgroup.h"
 #include "host/privileges.h"
+#include "host/timed_call.h"
 
 #define PROCESSES_MAX 4096U
 #define PINNING_TOLD 8192U /* blocks, of all processes together */
@@ -231,6 +232,7 @@ int cli_hold(int argc, char **argv)
 	if (want_target(&options.target))
 		return STATUS_USAGE;
 	privileges_keep(PRIVILEGES_TRACE);
+	timed_calls_be_patient(true);
 	status = hold(&options);
 	clear_target(&options.target);
 	return status;

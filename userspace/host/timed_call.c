@@ -7,8 +7,6 @@
 #include "host/privileges.h"
 #include "host/proc.h"
 
-/* A runnable thread without a CPU gets longer: the machine is busy, no process blocks it. */
-#define PATIENCE_MS 2000
 /* Waits that last too long for a caller without a CPU: who blocks may be who keeps the CPUs busy. */
 #define LATE_MOST 8
 
@@ -37,6 +35,7 @@ static GHashTable *refused;	   /* who -> struct refused */
 static unsigned int stuck;
 static uint64_t given_up;
 static bool over; /* timed_call_finish() was called */
+static bool patient;
 
 static void worker_free(struct worker *worker)
 {
@@ -169,11 +168,12 @@ static bool is_runnable(const struct worker *worker)
 
 /*
  * True: the call has ended. Called with the lock. Who comes back from a wait far too late was stopped
- * or had no CPU, and so had the worker: that time counts as none.
+ * or had no CPU, and so had the worker: that time counts as none. A runnable worker without a CPU
+ * gets longer: the machine is busy, no process blocks it.
  */
 static bool wait_done(struct worker *worker, unsigned int ms)
 {
-	const gint64 once = ms * 1000;
+	const gint64 once = (patient ? MAX(ms, TIMED_CALL_PATIENCE_MS) : ms) * 1000;
 	gint64 waited = 0, until;
 	unsigned int late_waits = 0;
 	bool late;
@@ -185,7 +185,8 @@ static bool wait_done(struct worker *worker, unsigned int ms)
 				break;
 		late = g_get_monotonic_time() - until > once / 4 && late_waits++ < LATE_MOST;
 		waited += late ? 0 : once;
-	} while (worker->job && (late || (is_runnable(worker) && waited < PATIENCE_MS * 1000)));
+	} while (worker->job &&
+		 (late || (is_runnable(worker) && waited < TIMED_CALL_PATIENCE_MS * 1000)));
 	return !worker->job;
 }
 
@@ -223,6 +224,13 @@ bool timed_call(int who, unsigned int ms, void (*work)(void *job), void *job,
 	else if (refuse)
 		release(job);
 	return done || here;
+}
+
+void timed_calls_be_patient(bool be)
+{
+	g_mutex_lock(&lock);
+	patient = be;
+	g_mutex_unlock(&lock);
 }
 
 void timed_call_finish(void)

@@ -19,6 +19,11 @@
 /* Limits for reads of memory, and for file systems, which may be on a network. */
 #define TIMED_CALL_MEMORY_MS 100
 #define TIMED_CALL_FILE_MS 500
+/*
+ * Who asks once, and has nothing that would wait meanwhile, waits so long: threads that hold the
+ * lock of a busy process's map can be without a CPU for longer than the limits above.
+ */
+#define TIMED_CALL_PATIENCE_MS 2000
 /* After a call was given up its process is left alone for so long, and while the call is stuck. */
 #define TIMED_CALL_REST_MS 5000
 /* Calls given up that have not ended: beyond that many, none are made. */
@@ -33,6 +38,9 @@
  */
 bool timed_call(int who, unsigned int ms, void (*work)(void *job), void *job,
 		GDestroyNotify release);
+
+/* From here on no limit is below TIMED_CALL_PATIENCE_MS; false: as before. */
+void timed_calls_be_patient(bool patient);
 
 /*
  * At the end of a session: the threads exit, and with them the privileges they hold. Later calls

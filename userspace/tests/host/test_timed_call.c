@@ -114,6 +114,31 @@ static void test_blocked_call_is_given_up(void **state)
 	close(to);
 }
 
+static gpointer write_late(gpointer data)
+{
+	struct job *job = data;
+
+	g_usleep(3 * WAIT_MS * 1000);
+	assert_int_equal(write(job->pipes[1], "x", 1), 1);
+	return NULL;
+}
+
+/* As of a busy process whose lock is held for longer than the limit. */
+static void test_patience(void **state)
+{
+	struct job *job = job_new();
+	GThread *writer = g_thread_new("writer", write_late, job);
+
+	(void)state;
+	timed_calls_be_patient(true);
+	assert_true(timed_call(SOMEBODY, WAIT_MS, wait_for_byte, job, job_free));
+	timed_calls_be_patient(false);
+	assert_true(job->nested);
+	g_thread_join(writer);
+	job_free(job);
+	assert_int_equal(timed_calls_given_up(), 0);
+}
+
 static void test_limit_of_stuck_calls(void **state)
 {
 	int to[TIMED_CALL_STUCK_MAX], begin = g_atomic_int_get(&released), i;
@@ -278,6 +303,7 @@ int main(void)
 		cmocka_unit_test(test_many_callers),
 		cmocka_unit_test(test_without_threads),
 		cmocka_unit_test(test_ranges),
+		cmocka_unit_test(test_patience),
 		cmocka_unit_test(test_blocked_call_is_given_up),
 		cmocka_unit_test(test_limit_of_stuck_calls),
 	};
