@@ -248,6 +248,7 @@ int fault_settle_open(struct thread *thread)
 		return 0;
 	thread->run.pages += followed;
 	thread->run.faults += followed;
+	thread->run.passed += rest_spoken_for(thread->run.tgid, followed);
 	thread->sweep.next += followed * MEMTOLL_PAGE_SIZE;
 	thread->sweep.faults += followed;
 	rates = rates_here();
@@ -321,7 +322,7 @@ static __always_inline void call_add_timed_fault(struct open_call *call, __u8 fa
 }
 
 /* One that does not follow in order. timed: what its stack costs is counted from here on. */
-static __always_inline void fault_count(struct thread *thread, bool timed)
+static __always_inline void fault_count(struct thread *thread, __u32 tgid, bool timed)
 {
 	struct open_fault *fault = &thread->fault;
 	struct memtoll_rates *rates = rates_here();
@@ -329,7 +330,7 @@ static __always_inline void fault_count(struct thread *thread, bool timed)
 	if (!rates)
 		return;
 	rates->faults++;
-	fault->passed = faults_passed(thread, rates);
+	fault->passed = faults_passed(thread, tgid, rates);
 	if (timed)
 		fault->timed_walk_ns = rates->walk_ns;
 }
@@ -518,7 +519,7 @@ int fault_begin(struct bpf_raw_tracepoint_args *ctx)
 	}
 	/* Before what it stands for replaces what the one before did. */
 	fault_settle(thread);
-	fault_count(thread, fault->timed_ns);
+	fault_count(thread, task->tgid, fault->timed_ns);
 	if (thread->drained != drain_epoch) {
 		thread->drained = drain_epoch;
 		run_emit(thread);

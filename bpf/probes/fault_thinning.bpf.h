@@ -73,12 +73,13 @@ static __always_inline bool fault_is_passed(struct thread *thread)
  * those are of other kinds, and come together, all on one of a kind. Where faults rest nothing is
  * drawn: all that are seen speak.
  */
-static __always_inline __u32 faults_passed(const struct thread *thread, struct memtoll_rates *rates)
+static __always_inline __u32 faults_passed(const struct thread *thread, __u32 tgid,
+					   struct memtoll_rates *rates)
 {
 	__u32 passed = rates->passed_open;
 
-	if (rest_is_spoken_for())
-		return rest_spoken_for();
+	if (faults_rest == FAULTS_REST)
+		return rest_spoken_for(tgid, 1);
 	if (thread->exempt)
 		return 0;
 	rates->passed_open = 0;

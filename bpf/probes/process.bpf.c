@@ -282,6 +282,7 @@ int BPF_PROG(process_exit, struct task_struct *task)
 		if ((thread ? stopped != STOPPED : !stopped) && !process->exec_pending)
 			count_out(task, thread, process);
 		if (BPF_CORE_READ(task, signal, live.counter) == 0) {
+			rest_process_ends(task->tgid);
 			held = BPF_CORE_READ(task, group_leader, ptrace) != 0;
 			process->others_cpu_ns = others_cpu_ns(task);
 			process->ended = held ? ENDED_HELD : ENDED_FREE;

@@ -48,3 +48,6 @@ volatile __u32 ends_seen = 0;
 volatile __u32 fault_draw = ~0U;
 volatile __u32 faults_rest = FAULTS_ALL_SEEN;
 __u64 rest_open = 0;
+__u32 rest_owners[REST_POOLS] = {};
+__u32 rest_seen[REST_POOLS] = {};
+__u64 rest_pools[REST_POOLS] = {};

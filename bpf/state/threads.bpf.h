@@ -122,13 +122,13 @@ static __always_inline void count_out(const struct task_struct *task, struct thr
 		} else if (in_read(thread)) {
 			minor = thread->read.minor_before + thread->read.faults;
 		}
-		rest_count_out(sub_sat(minor, thread->order.minor_seen));
+		rest_count_out(task, sub_sat(minor, thread->order.minor_seen));
 		minor = sub_sat(minor, thread->minor_base);
 		major = sub_sat(major, thread->major_base);
 	} else if (is_older(task, process)) {
 		return;
 	} else {
-		rest_count_out(minor);
+		rest_count_out(task, minor);
 	}
 	__sync_fetch_and_add(&process->counted_minor_faults, minor);
 	__sync_fetch_and_add(&process->counted_major_faults, major);

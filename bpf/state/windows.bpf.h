@@ -39,7 +39,15 @@ extern volatile __u32 ends_seen;
 extern volatile __u32 fault_draw;
 /* Set by userspace, enum memtoll_faults_rest: whether faults are seen in windows only. */
 extern volatile __u32 faults_rest;
-/* Faults that have rested, for whom no other has spoken yet. */
+/*
+ * Faults that have rested and for whom no other has spoken yet: of each process, by the lowest bits
+ * of its number; in rest_open those of processes that have no place there, or have ended unseen.
+ * Userspace takes what is left (session/rested.c).
+ */
+#define REST_POOLS 1024		      /* a power of two */
+extern __u32 rest_owners[REST_POOLS]; /* tgid; 0: none */
+extern __u32 rest_seen[REST_POOLS];   /* its faults that were seen in windows */
+extern __u64 rest_pools[REST_POOLS];
 extern __u64 rest_open;
 
 /*

@@ -94,7 +94,7 @@ struct ledger *ledger_new(void)
 
 	ledger->processes = g_hash_table_new_full(NULL, NULL, NULL, process_free);
 	ledger->charges = g_hash_table_new_full(charge_hash, charge_equal, NULL, g_free);
-	ledger->passable = g_array_new(FALSE, FALSE, sizeof(struct charge));
+	ledger->seen = unspoken_new();
 	ledger->lives = g_hash_table_new_full(life_hash, life_equal, NULL, g_free);
 	ledger->callers = g_hash_table_new_full(NULL, NULL, NULL, caller_free);
 	ledger->accesses = accesses_new();
@@ -108,7 +108,7 @@ void ledger_free(struct ledger *ledger)
 		return;
 	g_hash_table_destroy(ledger->processes);
 	g_hash_table_destroy(ledger->charges);
-	g_array_free(ledger->passable, TRUE);
+	g_hash_table_destroy(ledger->seen);
 	g_hash_table_destroy(ledger->lives);
 	g_hash_table_destroy(ledger->callers);
 	accesses_free(ledger->accesses);
@@ -252,7 +252,9 @@ static void charge_part(struct ledger *ledger, const struct memtoll_run *run, st
 	uint64_t stack_id = range ? range->stack_id : 0;
 	uint8_t fn = range ? range->fn : FN_NONE;
 
+	ledger->charged = true;
 	charge->faults += run->faults + run->passed;
+	charge->spoken += run->passed;
 	charge->pages += with_passed(run, run->pages);
 	charge->timed_faults += run->timed_faults;
 	charge->timed_cpu_ns += run->timed_cpu_ns;
@@ -548,6 +550,7 @@ static void clear_process(struct process_ledger *process)
 	ranges_clear(process->blocks);
 	ranges_clear(process->regions);
 	forget_ended(process);
+	process->exited = false;
 }
 
 void ledger_fork(struct ledger *ledger, pid_t parent, pid_t child)
@@ -576,8 +579,11 @@ void ledger_exec(struct ledger *ledger, pid_t pid)
 
 void ledger_exit(struct ledger *ledger, pid_t pid)
 {
+	struct process_ledger *process = process_get(ledger, pid);
+
 	charge_callers(ledger, pid);
-	clear_process(process_get(ledger, pid));
+	clear_process(process);
+	process->exited = true;
 	accesses_exit(ledger->accesses, pid);
 }
 

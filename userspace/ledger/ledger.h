@@ -36,11 +36,12 @@ void ledger_set_min_size(struct ledger *ledger, uint64_t bytes);
 /* From now on not all faults are looked at, and a page without one may be used all the same. */
 void ledger_thinned(struct ledger *ledger);
 /*
- * At the end: so many faults were passed over and no other has spoken for them. They are what those
- * were that were seen since the last drain, in proportion, or else before the one before; if none was
- * seen since ledger_thinned(), they are nowhere.
+ * So many faults of a process were passed over and no other has spoken for them. They are what those
+ * of it were that were seen since the last drain, in proportion, or else those seen last: of those
+ * that spoke for others, if any did. pid: 0, or of which none was seen: what those of processes were
+ * that have ended, or else of all. False: none was seen since ledger_thinned(), and they are nowhere.
  */
-void ledger_unspoken(struct ledger *ledger, uint64_t faults);
+bool ledger_unspoken(struct ledger *ledger, pid_t pid, uint64_t faults);
 
 void ledger_block(struct ledger *ledger, const struct memtoll_block *block);
 void ledger_run(struct ledger *ledger, const struct memtoll_run *run);
@@ -74,6 +75,7 @@ struct charge {
 	uint32_t dev;
 	uint64_t inode;
 	uint64_t faults;
+	uint64_t spoken; /* of these: were passed over, and others spoke for them */
 	uint64_t pages;
 	uint64_t timed_faults;
 	uint64_t timed_cpu_ns;

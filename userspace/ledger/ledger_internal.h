@@ -19,22 +19,27 @@ struct process_ledger {
 	struct range *ended; /* ENDED_KEPT of them, or NULL: nothing has ended */
 	unsigned int ended_next;
 	uint64_t last_ended_ns; /* the latest end in ended[] */
+	bool exited;		/* and no other process has its number yet */
 };
 
 struct ledger {
 	GHashTable *processes; /* pid -> struct process_ledger */
 	GHashTable *charges;   /* struct charge -> itself */
-	GArray *passable;      /* struct charge: unspoken.c */
+	GHashTable *seen;      /* pid -> struct seen: unspoken.c */
 	GHashTable *lives;     /* struct life -> itself */
 	GHashTable *callers;   /* tid -> struct caller */
 	struct accesses *accesses;
 	uint64_t min_size;
 	uint64_t unmatched_frees;
-	bool thinned; /* not all faults are looked at: no page is known to be unused */
+	uint64_t looks; /* at what was seen, that have seen anything */
+	bool charged;	/* since the last one */
+	bool thinned;	/* not all faults are looked at: no page is known to be unused */
 	run_fn *on_run;
 	void *on_run_context;
 };
 
+/* pid -> what was seen of it last. */
+GHashTable *unspoken_new(void);
 /* Charges are about to be drained: what faults that are passed over may have been (unspoken.c). */
 void unspoken_keep(struct ledger *ledger);
 

@@ -1,13 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * unspoken.c: at the end of a recording, the faults that were passed over and for whom no other has
- * spoken: they are what those were that were seen last, in proportion.
+ * unspoken.c: faults that were passed over and for whom no other has spoken: they are what those
+ * were that were seen of their process last, in proportion.
  */
 #include <glib.h>
 
 #include "bpf/wire/faults.h"
 #include "ledger/ledger.h"
 #include "ledger/ledger_internal.h"
+
+/* What was seen of a process last. */
+struct seen {
+	uint64_t look;	 /* number of the look that saw it */
+	GArray *charges; /* struct charge */
+};
+
+static void seen_free(gpointer data)
+{
+	struct seen *seen = data;
+
+	g_array_free(seen->charges, TRUE);
+	g_free(seen);
+}
+
+GHashTable *unspoken_new(void)
+{
+	return g_hash_table_new_full(NULL, NULL, NULL, seen_free);
+}
 
 /* Not those that are taken in a system call, each of which is known by what the call has changed. */
 static bool may_be_passed(const struct charge *charge)
@@ -18,26 +37,49 @@ static bool may_be_passed(const struct charge *charge)
 	return !charge->major && charge->faults && !populated;
 }
 
-/* Of a drain in which there were none those of the one before stay: a last slice may be short. */
+static void keep_charge(struct ledger *ledger, const struct charge *charge, uint64_t look)
+{
+	struct seen *seen = g_hash_table_lookup(ledger->seen, GINT_TO_POINTER(charge->pid));
+
+	if (!seen) {
+		seen = g_new0(struct seen, 1);
+		seen->charges = g_array_new(FALSE, FALSE, sizeof(struct charge));
+		g_hash_table_insert(ledger->seen, GINT_TO_POINTER(charge->pid), seen);
+	}
+	if (seen->look != look)
+		g_array_set_size(seen->charges, 0);
+	seen->look = look;
+	g_array_append_val(seen->charges, *charge);
+}
+
+/* A process that is gone is asked for until others are seen. */
+static gboolean is_past(gpointer pid, gpointer data, gpointer context)
+{
+	const struct ledger *ledger = context;
+	const struct seen *seen = data;
+
+	return seen->look != ledger->looks && !g_hash_table_contains(ledger->processes, pid);
+}
+
 void unspoken_keep(struct ledger *ledger)
 {
-	bool first = true;
+	uint64_t look = ledger->looks + 1;
 	GHashTableIter iter;
 	gpointer value;
 
-	if (!ledger->thinned)
+	if (!ledger->thinned || !ledger->charged)
 		return;
+	ledger->charged = false;
 	g_hash_table_iter_init(&iter, ledger->charges);
 	while (g_hash_table_iter_next(&iter, NULL, &value)) {
 		const struct charge *charge = value;
 
 		if (!may_be_passed(charge))
 			continue;
-		if (first)
-			g_array_set_size(ledger->passable, 0);
-		first = false;
-		g_array_append_val(ledger->passable, *charge);
+		ledger->looks = look;
+		keep_charge(ledger, charge, look);
 	}
+	g_hash_table_foreach_remove(ledger->seen, is_past, ledger);
 }
 
 /* The charge with the key of this one, which may have been drained. */
@@ -49,6 +91,7 @@ static struct charge *charge_like(struct ledger *ledger, const struct charge *li
 		return charge;
 	charge = g_memdup2(like, sizeof(*like));
 	charge->faults = 0;
+	charge->spoken = 0;
 	charge->pages = 0;
 	charge->timed_faults = 0;
 	charge->timed_cpu_ns = 0;
@@ -58,26 +101,99 @@ static struct charge *charge_like(struct ledger *ledger, const struct charge *li
 	return charge;
 }
 
-void ledger_unspoken(struct ledger *ledger, uint64_t faults)
+/* By which charges are weighed. */
+enum weight {
+	BY_SPOKEN, /* what they have spoken for: where faults began to be passed over only then, those
+		    * before were others */
+	BY_FAULTS,
+	BY_SEEN, /* of processes that have spoken for little, or for nothing */
+};
+
+static uint64_t weigh(const struct charge *charge, enum weight weight)
+{
+	switch (weight) {
+	case BY_SPOKEN:
+		return charge->spoken;
+	case BY_FAULTS:
+		return charge->faults;
+	default:
+		return charge->faults - charge->spoken;
+	}
+}
+
+/* charges: pointers to struct charge. False: there are none. */
+static bool share_out(struct ledger *ledger, const GPtrArray *charges, enum weight weight,
+		      uint64_t faults)
 {
 	uint64_t before = 0, all = 0, given = 0, share;
 	const struct charge *like;
 	struct charge *charge;
 	guint i;
 
-	if (!faults)
-		return;
-	unspoken_keep(ledger);
-	for (i = 0; i < ledger->passable->len; i++)
-		all += g_array_index(ledger->passable, struct charge, i).faults;
-	for (i = 0; i < ledger->passable->len; i++) {
-		like = &g_array_index(ledger->passable, struct charge, i);
+	for (i = 0; i < charges->len; i++)
+		all += weigh(g_ptr_array_index(charges, i), weight);
+	for (i = 0; i < charges->len && all; i++) {
+		like = g_ptr_array_index(charges, i);
 		/* Rounded so that the shares add up. */
-		before += like->faults;
+		before += weigh(like, weight);
 		share = (unsigned __int128)faults * before / all - given;
+		if (!share)
+			continue;
 		given += share;
 		charge = charge_like(ledger, like);
 		charge->pages += (unsigned __int128)share * like->pages / like->faults;
 		charge->faults += share;
 	}
+	return all;
+}
+
+static void append_seen(GPtrArray *charges, const struct seen *seen)
+{
+	guint i;
+
+	for (i = 0; i < seen->charges->len; i++)
+		g_ptr_array_add(charges, &g_array_index(seen->charges, struct charge, i));
+}
+
+/* It lived for a moment, or nothing more will be seen of it. */
+static bool has_ended(const struct ledger *ledger, gconstpointer pid)
+{
+	const struct process_ledger *process = g_hash_table_lookup(ledger->processes, pid);
+
+	return !process || process->exited;
+}
+
+/* What was seen last, of all processes; ended: of those that have. */
+static void append_last(const struct ledger *ledger, GPtrArray *charges, bool ended)
+{
+	gpointer pid, value;
+	GHashTableIter iter;
+
+	g_hash_table_iter_init(&iter, ledger->seen);
+	while (g_hash_table_iter_next(&iter, &pid, &value))
+		if (((const struct seen *)value)->look == ledger->looks &&
+		    (!ended || has_ended(ledger, pid)))
+			append_seen(charges, value);
+}
+
+bool ledger_unspoken(struct ledger *ledger, pid_t pid, uint64_t faults)
+{
+	g_autoptr(GPtrArray) charges = g_ptr_array_new();
+	const struct seen *seen;
+
+	if (!faults)
+		return true;
+	unspoken_keep(ledger);
+	seen = g_hash_table_lookup(ledger->seen, GINT_TO_POINTER(pid));
+	if (seen) {
+		append_seen(charges, seen);
+		return share_out(ledger, charges, BY_SPOKEN, faults) ||
+		       share_out(ledger, charges, BY_FAULTS, faults);
+	}
+	append_last(ledger, charges, true);
+	if (share_out(ledger, charges, BY_SEEN, faults))
+		return true;
+	g_ptr_array_set_size(charges, 0);
+	append_last(ledger, charges, false);
+	return share_out(ledger, charges, BY_SEEN, faults);
 }

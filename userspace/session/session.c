@@ -36,6 +36,7 @@
 #include "session/consumers.h"
 #include "session/hold_looks.h"
 #include "session/jvm_names.h"
+#include "session/rested.h"
 #include "session/run_facts.h"
 #include "session/progress.h"
 #include "session/slice_writer.h"
@@ -569,8 +570,8 @@ static int step_finish(struct session *session)
 	drain_threads(session);
 	ring_buffer__consume(session->ring);
 	rates_read(session->bpf, &rates);
-	ledger_unspoken(session->consumers->ledger,
-			rates.passed_open + session->bpf->bss->rest_open);
+	ledger_unspoken(session->consumers->ledger, 0, rates.passed_open);
+	rested_settle(session->bpf, session->targets, session->consumers->ledger, true);
 	if (session->jvm_names) {
 		progress_ending(&session->config, "names of Java's code");
 		jvm_names_end(session->jvm_names, keep_alive, session);

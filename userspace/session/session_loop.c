@@ -25,6 +25,7 @@
 #include "session/jvm_names.h"
 #include "session/progress.h"
 #include "session/kernel_stacks.h"
+#include "session/rested.h"
 #include "session/slice_writer.h"
 #include "session/watchdog.h"
 #include "targets/targets.h"
@@ -166,6 +167,7 @@ static int commit_slice(struct session *session, uint64_t now)
 		hold_looks_write(session->hold_looks, session->recording, session->consumers);
 	if (session->jvm_names)
 		jvm_names_write(session->jvm_names, session->recording);
+	rested_settle(session->bpf, session->targets, session->consumers->ledger, false);
 	err = slice_commit(session->writer, session->slice_start_ns, now);
 	session->slice_start_ns = now;
 	priority_step(&session->priority);

@@ -95,6 +95,8 @@ static void globals_begin(void)
 	ends_seen = 0;
 	faults_rest = FAULTS_ALL_SEEN;
 	rest_open = 0;
+	memset(rest_owners, 0, sizeof(rest_owners));
+	memset(rest_pools, 0, sizeof(rest_pools));
 	python_seen = 0;
 	idle_fns = 0;
 	open_until_ns = ~0ULL;

@@ -49,6 +49,7 @@ static void scatter(__u64 from, __u64 count)
 		touch(1 + i * 331 % 1009);
 }
 
+/* Of the test's process, in all of its runs. */
 static __u64 spoken_for(__u64 faults)
 {
 	__u64 seen = 0, spoken = 0;
@@ -59,10 +60,15 @@ static __u64 spoken_for(__u64 faults)
 		run = next_run();
 		seen += run.faults;
 		spoken += run.passed;
-		assert_in_range(run.passed, 0, run.faults * (5003 + 31) / 1024 + run.faults);
 	}
 	assert_int_equal(seen, faults);
 	return spoken;
+}
+
+static __u64 waiting(__u32 tgid)
+{
+	return rest_owners[tgid & (REST_POOLS - 1)] == tgid ? rest_pools[tgid & (REST_POOLS - 1)] :
+							      0;
 }
 
 /* All are spoken for, each by a part, and what is left by those to come. */
@@ -76,26 +82,86 @@ static void test_windows_speak(void **state)
 	assert_int_equal(host_rates()->faults, 213);
 	assert_int_equal(host_rates()->rested_faults, 31 + 5003);
 	assert_int_equal(host_rates()->passed_faults, 0);
-	assert_int_equal(spoken_for(213) + rest_open, 31 + 5003);
-	/* A fifth of them by 211. */
-	assert_in_range(rest_open, 5034 * 3 / 4, 5034 * 9 / 10);
+	assert_int_equal(spoken_for(213) + waiting(TGID), 31 + 5003);
+	/* (1023 / 1024)^211 are left. */
+	assert_in_range(waiting(TGID), 5034 * 80 / 100, 5034 * 85 / 100);
+	assert_int_equal(rest_open, 0);
 	assert_lost_only(0, 0);
 }
 
-/* Once they do not rest any more none speaks for all that are left. */
+/* A fault that only follows the one before speaks like any other. */
+static void test_faults_in_order_speak(void **state)
+{
+	__u64 page;
+
+	begin();
+	scatter(0, 1);
+	host.task.min_flt += 5003;
+	for (page = 3; page < 3 + 211; page++) {
+		write_to(page);
+		host.task.min_flt++;
+	}
+	assert_int_equal(spoken_for(212) + waiting(TGID), 31 + 5003);
+	assert_in_range(host_rates()->ordered_faults, 211 * 14 / 16, 211);
+	assert_in_range(waiting(TGID), 0, 5034 * 85 / 100);
+}
+
+/* Nobody speaks for another process's, and a second one in the same place has none of its own. */
+static void test_each_speaks_for_its_own(void **state)
+{
+	__u64 others;
+
+	begin();
+	scatter(0, 1);
+	host.task.min_flt += 5003;
+	scatter(1, 1);
+	rest_owners[(TGID + 1) & (REST_POOLS - 1)] = TGID + 1;
+	rest_pools[(TGID + 1) & (REST_POOLS - 1)] = 70001;
+	scatter(2, 1009);
+	assert_int_equal(waiting(TGID + 1), 70001);
+	begin();
+	rest_owners[TGID & (REST_POOLS - 1)] = TGID + REST_POOLS;
+	rest_pools[TGID & (REST_POOLS - 1)] = 70001;
+	scatter(0, 1);
+	host.task.min_flt += 5003;
+	scatter(1, 211);
+	others = rest_open;
+	assert_int_equal(rest_pools[TGID & (REST_POOLS - 1)], 70001);
+	assert_int_equal(others, 31 + 5003);
+	assert_int_equal(spoken_for(212), 0);
+}
+
+/* Once they do not rest any more none speaks: userspace takes what is left. */
 static void test_what_a_rest_leaves(void **state)
 {
-	__u64 left;
-
 	begin();
 	scatter(0, 1);
 	host.task.min_flt += 100003;
 	faults_rest = FAULTS_HAVE_RESTED;
-	scatter(1, 1);
-	left = rest_open;
-	assert_in_range(left, 100003 - 2 * 100003 / 1024, 100003);
-	scatter(2, 7001);
-	assert_in_range(rest_open, 0, 1024);
+	scatter(1, 7001);
+	assert_int_equal(waiting(TGID), 100003 + 31);
+	assert_int_equal(spoken_for(7002), 0);
+}
+
+/* Of a process that was hardly seen others speak: userspace says which. */
+static void test_processes_that_end_unseen(void **state)
+{
+	__u64 context[1] = { (__u64)&host.task };
+
+	begin();
+	signals.live.counter = 0;
+	scatter(0, REST_SEEN_ENOUGH - 1);
+	host.task.min_flt += 5003;
+	process_exit(context);
+	assert_int_equal(rest_owners[TGID & (REST_POOLS - 1)], 0);
+	assert_in_range(rest_open, 5003, 5034);
+	begin();
+	signals.live.counter = 0;
+	scatter(0, REST_SEEN_ENOUGH + 1);
+	host.task.min_flt += 5003;
+	process_exit(context);
+	assert_int_equal(rest_open, 0);
+	assert_in_range(waiting(TGID), 5003, 5034);
 }
 
 /* While all are seen, what the kernel counts besides is no fault that rested. */
@@ -107,7 +173,7 @@ static void test_none_rests_where_all_are_seen(void **state)
 	host.task.min_flt += 97;
 	scatter(2, 2);
 	assert_int_equal(host_rates()->rested_faults, 0);
-	assert_int_equal(rest_open, 0);
+	assert_int_equal(waiting(TGID) + rest_open, 0);
 }
 
 /* Its end is seen, its begin was not: nothing is known of its time, and it is not the open one. */
@@ -215,7 +281,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_windows_speak),
+		cmocka_unit_test(test_faults_in_order_speak),
+		cmocka_unit_test(test_each_speaks_for_its_own),
 		cmocka_unit_test(test_what_a_rest_leaves),
+		cmocka_unit_test(test_processes_that_end_unseen),
 		cmocka_unit_test(test_none_rests_where_all_are_seen),
 		cmocka_unit_test(test_end_without_begin),
 		cmocka_unit_test(test_major_that_rested),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -46,3 +47,23 @@ def test_children_are_counted(out: Path) -> None:
     assert passed > faults / 10
     # Classes are those of windows, some dozens of them, each of several children.
     assert copied == pytest.approx(COPIED * CHILDREN, rel=0.25)
+
+
+def test_each_process_has_its_own(out: Path) -> None:
+    """Beside another storm of another kind, with less than a CPU for each: nobody's faults are the other's."""
+    storm = [str(workload("storms")), "advise", str(CALLS // 2), "1", str(16 * MIB)]
+    copies = [str(workload("cow_fork")), str(COPIED * PAGE), str(CHILDREN // 2)]
+    lines = f"{shlex.join(storm)} & {shlex.join(copies)} & {shlex.join(storm)} & wait"
+    recording = record(out, *LIMIT, command=["sh", "-c", lines], exact=False)
+    assert_all_counted(recording)
+    pages = CALLS // 2 * 16 * MIB // PAGE
+    faults = recording.query(
+        "SELECT SUM(f.faults), SUM(f.faults) FILTER (WHERE f.class = 'zero'), (SELECT SUM(s.minor_faults)"
+        " FROM process_slice s WHERE s.pid = p.pid) FROM fault f JOIN process p USING (pid)"
+        " WHERE p.comm = 'storms' GROUP BY p.pid"
+    )
+    assert len(faults) == 2
+    for counted, zero, kernels in faults:
+        assert pages <= kernels <= 1.01 * pages
+        assert counted == pytest.approx(kernels, rel=0.01)
+        assert zero >= 0.99 * counted

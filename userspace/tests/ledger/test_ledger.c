@@ -457,13 +457,13 @@ static void test_unspoken_are_what_others_were(void **state)
 	struct facts facts;
 
 	ledger_thinned(ledger);
-	ledger_unspoken(ledger, 11);
+	assert_false(ledger_unspoken(ledger, PID, 11));
 	make(ledger, 0x100000 + 10 * PAGE, 20 * PAGE, 1, 0);
 	ledger_run(ledger, &run);
 	run.address = 0x900000;
 	run.flags = RUN_MAJOR;
 	ledger_run(ledger, &run);
-	ledger_unspoken(ledger, 1009);
+	assert_true(ledger_unspoken(ledger, PID, 1009));
 	facts = drain(ledger);
 	assert_int_equal(facts.charges->len, 3);
 	owned = charge_of(&facts, BLOCK_STACK);
@@ -479,12 +479,71 @@ static void test_unspoken_are_what_others_were(void **state)
 	facts = drain(ledger);
 	assert_int_equal(facts.charges->len, 0);
 	forget(&facts);
-	ledger_unspoken(ledger, 97);
+	assert_true(ledger_unspoken(ledger, 0, 97));
 	facts = drain(ledger);
 	assert_int_equal(facts.charges->len, 2);
 	owned = charge_of(&facts, BLOCK_STACK);
 	assert_in_range(owned->faults, 97 * 20 / 30 - 1, 97 * 20 / 30 + 1);
 	assert_int_equal(owned->timed_faults, 0);
+	forget(&facts);
+}
+
+static uint64_t faults_of(const struct facts *facts, pid_t pid, uint8_t fault_class)
+{
+	uint64_t faults = 0;
+	guint i;
+
+	for (i = 0; i < facts->charges->len; i++) {
+		const struct charge *charge = &g_array_index(facts->charges, struct charge, i);
+
+		if (charge->pid == pid && charge->fault_class == fault_class)
+			faults += charge->faults;
+	}
+	return faults;
+}
+
+/* Each process's are what its own were, and of those what the ones were that spoke for others. */
+static void test_unspoken_of_each_process(void **state)
+{
+	struct ledger *ledger = *state;
+	struct memtoll_run start = sweep(0x100000, 307, 100), storm = sweep(0x900000, 11, 100);
+	struct memtoll_run other = sweep(0x100000, 5003, 100);
+	struct facts facts;
+
+	ledger_thinned(ledger);
+	start.fault_class = FAULT_FILE;
+	storm.passed = 101;
+	other.tgid = other.tid = PID + 1;
+	other.fault_class = FAULT_COW;
+	ledger_run(ledger, &start);
+	ledger_run(ledger, &storm);
+	ledger_run(ledger, &other);
+	assert_true(ledger_unspoken(ledger, PID, 1009));
+	facts = drain(ledger);
+	assert_int_equal(faults_of(&facts, PID, FAULT_FILE), 307);
+	assert_int_equal(faults_of(&facts, PID, FAULT_ZERO), 11 + 101 + 1009);
+	assert_int_equal(faults_of(&facts, PID + 1, FAULT_COW), 5003);
+	forget(&facts);
+	/* Also when nothing has been seen of it for a while, and it is gone. */
+	ledger_run(ledger, &other);
+	facts = drain(ledger);
+	forget(&facts);
+	assert_true(ledger_unspoken(ledger, PID, 97));
+	facts = drain(ledger);
+	assert_int_equal(faults_of(&facts, PID, FAULT_ZERO), 97);
+	forget(&facts);
+	/* Of which nothing was seen: as all others. */
+	assert_true(ledger_unspoken(ledger, PID + 2, 97));
+	facts = drain(ledger);
+	assert_int_equal(faults_of(&facts, PID + 1, FAULT_COW), 97);
+	forget(&facts);
+	/* Or as those that have ended. */
+	ledger_run(ledger, &start);
+	ledger_run(ledger, &other);
+	ledger_exit(ledger, PID);
+	assert_true(ledger_unspoken(ledger, 0, 97));
+	facts = drain(ledger);
+	assert_int_equal(faults_of(&facts, PID, FAULT_FILE), 307 + 97);
 	forget(&facts);
 }
 
@@ -561,6 +620,7 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(test_unspoken_are_what_others_were, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(test_unspoken_of_each_process, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_reallocation, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_fork, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_exec, setup, teardown),

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "session/rested.h"
+
+#include <glib.h>
+#include <stdint.h>
+
+#include "bpf/wire/faults.h"
+#include "ledger/ledger.h"
+#include "memtoll.skel.h"
+#include "targets/targets.h"
+
+/* Its events may be on their way still: what it has yet to add is the next slice's. */
+static bool is_gone(struct targets *targets, uint32_t tgid)
+{
+	const struct target *target = targets_find(targets, (pid_t)tgid);
+
+	return !target || target->exited;
+}
+
+/* Where nothing at all was seen they wait for what will be. */
+static void settle(struct ledger *ledger, pid_t pid, uint64_t *pool)
+{
+	uint64_t faults = __atomic_exchange_n(pool, 0, __ATOMIC_ACQ_REL);
+
+	if (!ledger_unspoken(ledger, pid, faults))
+		__atomic_fetch_add(pool, faults, __ATOMIC_ACQ_REL);
+}
+
+void rested_settle(struct memtoll_bpf *bpf, struct targets *targets, struct ledger *ledger,
+		   bool over)
+{
+	bool rest = !over && bpf->bss->faults_rest == FAULTS_REST, gone;
+	uint32_t tgid;
+	size_t i;
+
+	if (bpf->bss->faults_rest == FAULTS_ALL_SEEN)
+		return;
+	for (i = 0; i < G_N_ELEMENTS(bpf->bss->rest_owners); i++) {
+		tgid = __atomic_load_n(&bpf->bss->rest_owners[i], __ATOMIC_ACQUIRE);
+		gone = tgid && is_gone(targets, tgid);
+		if (!tgid || (rest && !gone))
+			continue;
+		settle(ledger, (pid_t)tgid, (uint64_t *)&bpf->bss->rest_pools[i]);
+		if (gone && !bpf->bss->rest_pools[i])
+			__atomic_store_n(&bpf->bss->rest_owners[i], 0, __ATOMIC_RELEASE);
+	}
+	settle(ledger, 0, (uint64_t *)&bpf->bss->rest_open);
+}
