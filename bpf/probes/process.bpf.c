@@ -279,8 +279,11 @@ int BPF_PROG(process_exit, struct task_struct *task)
 		if (thread && thread->in_fn)
 			lose(LOST_RETURN_MISSED, 1);
 		/* One that was never met the iterator may have counted. */
-		if ((thread ? stopped != STOPPED : !stopped) && !process->exec_pending)
+		if ((thread ? stopped != STOPPED : !stopped) && !process->exec_pending) {
+			if (thread || !is_older(task, process))
+				reads_count_out(task, thread);
 			count_out(task, thread, process);
+		}
 		if (BPF_CORE_READ(task, signal, live.counter) == 0) {
 			rest_process_ends(task->tgid);
 			held = BPF_CORE_READ(task, group_leader, ptrace) != 0;
@@ -343,7 +346,11 @@ int drain_threads(struct bpf_iter__task *ctx)
 		return 0;
 	}
 	process = process_state_get(task->tgid);
-	if (process && !process->exec_pending && (thread || is_idle(task)))
+	if (!process || process->exec_pending)
+		return 0;
+	if (thread)
+		reads_count_out(task, thread);
+	if (thread || is_idle(task))
 		count_out(task, thread, process);
 	return 0;
 }

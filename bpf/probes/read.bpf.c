@@ -348,27 +348,32 @@ static __always_inline void key_fill(struct memtoll_read_key *key, struct task_s
  * The read that begins: whether it is timed, and whether it is passed over, as faults are
  * (fault_thinning.bpf.h).
  */
-static __always_inline bool read_is_passed(struct open_read *read, __u32 read_fn)
+static __always_inline bool read_is_passed(struct thread *thread, __u32 read_fn)
 {
 	struct memtoll_rates *rates = rates_here();
+	struct open_read *read = &thread->read;
 	__u32 draw;
 
 	read->began_ns = 0;
 	read->times = 1;
+	read->rested = 0;
 	/* One call that submits many reads is looked at. */
 	if (!rates || read_fn == READ_FN_IO_SUBMIT)
 		return false;
 	draw = ++rates->thinned_reads;
 	if (draw * GOLDEN_RATIO <= ~0U / READ_TIMED)
 		read->began_ns = bpf_ktime_get_ns();
-	if (fault_draw != ~0U && draw * ROOT_OF_TWO > fault_draw) {
+	/* Where they rest few are seen at all, unless the tracer has been stopped. */
+	if (fault_draw != ~0U && draw * ROOT_OF_TWO > fault_draw &&
+	    !(calls_rest == CALLS_REST && timed_window_is_open())) {
 		rates->passed_reads++;
 		rates->passed_reads_open++;
 		if (read->began_ns)
 			rates->read_ns += READ_TIMED * (bpf_ktime_get_ns() - read->began_ns);
 		return true;
 	}
-	read->times += rates->passed_reads_open;
+	read->rested = read_rest_spoken_for(thread);
+	read->times += rates->passed_reads_open + read->rested;
 	rates->passed_reads_open = 0;
 	return false;
 }
@@ -400,7 +405,11 @@ int read_enter(__u64 *ctx)
 	if (read_fn != READ_FN_READ && !calls_are_watched())
 		return 0;
 	read = &thread->read;
-	if (read_is_passed(read, read_fn)) {
+	/* Its end was not seen: it has spoken for nobody. */
+	if (calls_rest && read->read_fn && !in_read(thread))
+		thread->reads_rested += read->times;
+	read_rest_catch_up(task, thread);
+	if (read_is_passed(thread, read_fn)) {
 		read->read_fn = READ_FN_NONE;
 		return 0;
 	}
@@ -414,7 +423,8 @@ int read_enter(__u64 *ctx)
 			read->read_fn = READ_FN_NONE;
 			/* What those cost that were only counted is in the rates already. */
 			thread->passes += read_fn == READ_FN_READ;
-			thread->passed += read->times - 1;
+			thread->passed += read->times - 1 - read->rested;
+			read->last_known = 0;
 			if (thread->passes >= PASSES_AT_ONCE)
 				passes_flush(task, thread);
 			return 0;
@@ -590,6 +600,49 @@ static __always_inline __u64 read_populated(struct task_struct *task, struct thr
 	return populated->faults;
 }
 
+static __always_inline void count_waited(void)
+{
+	struct memtoll_rates *rates = rates_here();
+
+	if (rates)
+		rates->waited_reads++;
+}
+
+/*
+ * A thread is counted no further: what it has read since the last window is like what it read last,
+ * but for its time. Of one that was never met nothing is known.
+ */
+int reads_count_out(struct task_struct *task, struct thread *thread)
+{
+	struct memtoll_read_sum *sum;
+	__u64 reads;
+
+	if (!calls_rest || !task)
+		return 0;
+	if (!thread) {
+		reads = reads_counted(task);
+		if (reads)
+			lose(LOST_READS_UNWATCHED, reads);
+		return 0;
+	}
+	/* One whose end is not seen has spoken for nobody; it has one of its own, if that has been. */
+	if (thread->read.read_fn)
+		thread->reads_rested += thread->read.times - in_read(thread);
+	thread->read.read_fn = READ_FN_NONE;
+	read_rest_catch_up(task, thread);
+	reads = thread->reads_rested;
+	thread->reads_rested = 0;
+	if (!reads || !thread->read.last_known)
+		return 0;
+	sum = sum_of(&thread->read_key);
+	if (!sum)
+		return 0;
+	__sync_fetch_and_add(&sum->calls, reads);
+	__sync_fetch_and_add(&sum->rested, reads);
+	__sync_fetch_and_add(&sum->bytes, reads * thread->read.last_bytes);
+	return 0;
+}
+
 SEC("?tp_btf/sys_exit")
 int read_exit(__u64 *ctx)
 {
@@ -607,7 +660,10 @@ int read_exit(__u64 *ctx)
 	read = &thread->read;
 	if (!in_read(thread)) {
 		read->read_fn = READ_FN_NONE;
-		lose(LOST_READS_UNWATCHED, read->times);
+		if (calls_rest)
+			thread->reads_rested += read->times;
+		else
+			lose(LOST_READS_UNWATCHED, read->times);
 		return 0;
 	}
 	now = bpf_ktime_get_ns();
@@ -635,7 +691,12 @@ int read_exit(__u64 *ctx)
 	sum = sum_of(key);
 	if (!sum)
 		return 0;
+	if (waited || read->filled_pages)
+		count_waited();
+	read->last_bytes = ret > 0 ? ret : 0;
+	read->last_known = 1;
 	__sync_fetch_and_add(&sum->calls, read->times);
+	__sync_fetch_and_add(&sum->rested, read->rested);
 	__sync_fetch_and_add(&sum->cpu_ns, read->times * cpu_ns);
 	__sync_fetch_and_add(&sum->blocked_ns, read->times * blocked_ns);
 	__sync_fetch_and_add(&sum->filled_pages, read->times * read->filled_pages);

@@ -9,6 +9,7 @@
 #include "state/thread.bpf.h"
 
 int reads_emit(struct thread *thread);
+int reads_count_out(struct task_struct *task, struct thread *thread) __hidden;
 int passes_flush(struct task_struct *task, struct thread *thread) __hidden;
 
 #endif /* MEMTOLL_READ_BPF_H */

@@ -118,9 +118,12 @@ struct open_read {
 	__u64 reclaim_cpu_ns;
 	__u64 reclaim_blocked_ns;
 	__u64 filled_pages;
-	__u64 began_ns; /* when its program began, if it is timed; else 0 */
-	__u64 timed_ns; /* what that took until its own time began */
-	__u64 times;	/* it stands for so many, itself among them */
+	__u64 began_ns;	  /* when its program began, if it is timed; else 0 */
+	__u64 timed_ns;	  /* what that took until its own time began */
+	__u64 times;	  /* it stands for so many, itself among them */
+	__u64 rested;	  /* of these: that rested */
+	__u64 last_bytes; /* of the last one of a file that ended */
+	__u32 last_known; /* there was one, and none of something else since */
 };
 
 /* Where and for what the last page came into the page cache: what follows may belong to it. */

@@ -4,6 +4,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "wire/config.h"
+#include "wire/syscalls.h"
 #include "state/settings.bpf.h"
 #include "state/windows.bpf.h"
 
@@ -47,6 +48,9 @@ volatile __u64 calls_watched_ns = 0;
 volatile __u32 ends_seen = 0;
 volatile __u32 fault_draw = ~0U;
 volatile __u32 faults_rest = FAULTS_ALL_SEEN;
+volatile __u32 calls_rest = CALLS_ALL_SEEN;
+volatile __u32 reads_epoch = 0;
+volatile __u32 reads_are_counted = 0;
 __u64 rest_open = 0;
 __u32 rest_owners[REST_POOLS] = {};
 __u32 rest_seen[REST_POOLS] = {};

@@ -24,13 +24,16 @@ struct thread {
 	struct order order;
 	__u32 careful; /* so many faults more are all looked at: fault_thinning.bpf.h */
 	__u32 idle_hits;
-	__u32 passes;	   /* read(2) on sockets and pipes, not flushed yet */
-	__u32 passed;	   /* reads that were only counted, and for whom one of these spoke */
-	__u32 syscalls;	   /* system calls counted, not flushed yet */
-	__u32 abandoned;   /* one of its calls was given up without its return */
-	__u32 counted_out; /* its faults, by the kernel's count, are in its process's sum */
-	__u32 unbegun;	   /* no mapping call has begun since it was met; it may be in one */
-	__u64 minor_base;  /* its faults, by the kernel's count, before the first event */
+	__u32 passes;	    /* read(2) on sockets and pipes, not flushed yet */
+	__u32 passed;	    /* reads that were only counted, and for whom one of these spoke */
+	__u32 syscalls;	    /* system calls counted, not flushed yet */
+	__u32 abandoned;    /* one of its calls was given up without its return */
+	__u32 counted_out;  /* its faults, by the kernel's count, are in its process's sum */
+	__u32 unbegun;	    /* no mapping call has begun since it was met; it may be in one */
+	__u32 reads_epoch;  /* in which its reads were seen last */
+	__u64 reads_seen;   /* by the kernel's count, up to the last read that was seen */
+	__u64 reads_rested; /* for whom none has spoken yet */
+	__u64 minor_base;   /* its faults, by the kernel's count, before the first event */
 	__u64 major_base;
 	__u64 made_ns;	    /* what making this state took: told when it ends */
 	__u64 entry_ip;	    /* its last uprobe at an entry; 0: none yet */

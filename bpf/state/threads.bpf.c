@@ -58,6 +58,7 @@ static __always_inline void thread_begin(struct task_struct *task, struct thread
 {
 	thread->drained = drain_epoch;
 	thread->made_ns = bpf_ktime_get_ns() - began_ns;
+	read_rest_begin(task, thread, is_older(task, process));
 	if (!is_older(task, process))
 		return;
 	thread->order.minor_seen = task->min_flt;

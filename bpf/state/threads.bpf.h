@@ -14,6 +14,7 @@
 #include "state/losses.bpf.h"
 #include "state/numbers.bpf.h"
 #include "state/processes.bpf.h"
+#include "state/read_rest.bpf.h"
 #include "state/settings.bpf.h"
 #include "state/thread.bpf.h"
 #include "state/windows.bpf.h"

@@ -39,6 +39,12 @@ extern volatile __u32 ends_seen;
 extern volatile __u32 fault_draw;
 /* Set by userspace, enum memtoll_faults_rest: whether faults are seen in windows only. */
 extern volatile __u32 faults_rest;
+/* Set by userspace: whether system calls have been, or are, seen in windows only: read_rest.bpf.h. */
+extern volatile __u32 calls_rest;
+/* Raised by userspace when reads are watched again after a time in which not all were. */
+extern volatile __u32 reads_epoch;
+/* The kernel counts reads: set as soon as a thread was met. */
+extern volatile __u32 reads_are_counted;
 /*
  * Faults that have rested and for whom no other has spoken yet: of each process, by the lowest bits
  * of its number; in rest_open those of processes that have no place there, or have ended unseen.

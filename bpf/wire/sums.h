@@ -161,6 +161,7 @@ struct memtoll_read_sum {
 	__u64 cached_bytes;
 	__u64 filled_pages; /* pages that came into the page cache, read-ahead included */
 	__u64 faults;	    /* minor ones of the thread inside */
+	__u64 rested;	    /* of calls: counted by the kernel alone, and others spoke for them */
 };
 
 /* What walking stacks has cost a process: taken out of its time. */

@@ -16,4 +16,11 @@ enum syscall_taker {
 	SYSCALL_TAKERS = 5,
 };
 
+/* When system calls are seen. */
+enum memtoll_calls_rest {
+	CALLS_ALL_SEEN = 0, /* so far always, where they are watched */
+	CALLS_HAVE_RESTED = 1,
+	CALLS_REST = 2, /* now in windows only */
+};
+
 #endif /* MEMTOLL_WIRE_SYSCALLS_H */

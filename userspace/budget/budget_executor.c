@@ -232,7 +232,7 @@ static void estimate_syscalls(struct budget *budget, struct governor_reading *re
 {
 	struct syscall_rate *rate = &budget->syscalls;
 
-	if (budget->calls && rate->own_ns > 0)
+	if (budget->calls && rate->own_ns > 0 && !probes_calls_rest(budget->config.probes))
 		rate->estimate += rate->calls / rate->own_ns * (reading->cpu_ns - rate->cpu_ns);
 	rate->cpu_ns = reading->cpu_ns;
 	reading->syscalls = rate->estimate;
@@ -296,6 +296,9 @@ static void end_syscalls_slice(struct budget *budget)
 	rate->ended_scale = rate->slice_own_ns > 0 ?
 				    MAX(1.0, budget->ended.calls.cpu_ns / rate->slice_own_ns) :
 				    0;
+	/* Where they rest others pay in windows only: once more as much in those that do not count. */
+	if (probes_calls_rest(budget->config.probes))
+		rate->ended_scale = MIN(rate->ended_scale, 2);
 	rate->slice_own_ns = 0;
 	/* Of what was longer ago half is forgotten. */
 	rate->calls /= 2;
@@ -518,6 +521,11 @@ static void set_calls(struct budget *budget, bool calls, bool plain_reads)
 	struct syscalls *syscalls = probes_syscalls(budget->config.probes);
 	struct watched *slice = &budget->slice.calls;
 
+	/* Reads that nobody has seen meanwhile are none that rested. */
+	if ((calls && !budget->calls) || (plain_reads && !budget->plain_reads))
+		budget->config.bpf->bss->reads_epoch++;
+	if (!calls && budget->calls && probes_calls_rest(budget->config.probes))
+		probes_rest_calls(budget->config.probes, false);
 	if (calls && !budget->calls)
 		set_watched_ns(&budget->config.bpf->bss->calls_watched_ns, true);
 	if (plain_reads && !budget->plain_reads)
@@ -554,16 +562,23 @@ static bool look_for_calls(struct budget *budget, const struct governor_reading 
 static void thin(struct budget *budget, const struct governor_reading *reading)
 {
 	unsigned int before = budget->thinning.one_in;
-	bool rests = budget->thinning.rests;
-	unsigned int one_in =
+	bool faults = budget->thinning.faults.rests, calls = budget->thinning.calls.rests;
+	unsigned int one_in;
+
+	budget->thinning.calls_may_rest =
+		budget->calls && syscalls_may_rest(probes_syscalls(budget->config.probes));
+	one_in =
 		thinning_step(&budget->thinning, reading->now_ns, reading->cpu_ns, &reading->rates);
 
-	budget->thinned |= one_in > 1 || budget->thinning.rests;
+	budget->thinned |= one_in > 1 || budget->thinning.faults.rests;
 	if (one_in != before)
 		budget->config.bpf->data->fault_draw = thinning_draw(one_in);
-	if (budget->thinning.rests != rests &&
-	    probes_rest_faults(budget->config.probes, budget->thinning.rests))
+	if (budget->thinning.faults.rests != faults &&
+	    probes_rest_faults(budget->config.probes, !faults))
 		message("faults are seen in windows only from now on");
+	if (budget->thinning.calls.rests != calls &&
+	    probes_rest_calls(budget->config.probes, !calls))
+		message("system calls are seen in windows only from now on");
 }
 
 uint64_t budget_step(struct budget *budget)
@@ -580,6 +595,11 @@ uint64_t budget_step(struct budget *budget)
 		if (budget->governor) {
 			thin(budget, &reading);
 			order = governor_step(budget->governor, &reading);
+			/* Where they rest they are seen with the others. */
+			if (probes_calls_rest(budget->config.probes)) {
+				order.attached |= 1U << GROUP_READ;
+				order.counting |= 1U << GROUP_READ;
+			}
 			count_until(budget, order.until_ns, &reading);
 		} else {
 			order.next_ns = reading.now_ns + LOOK_NS;
@@ -627,6 +647,9 @@ static bool event_is_whole(const struct budget *budget, unsigned int event)
 {
 	if (event < FN_COUNT)
 		return event >= FN_MALLOC && !budget->ended.groups[probe_group_of(event)].missed;
+	if ((event == EVENT_READS || event == EVENT_PLAIN_READS) &&
+	    budget->ended.thinned.rested_reads)
+		return false;
 	if (event == EVENT_PLAIN_READS)
 		return !budget->ended.groups[GROUP_READ].missed;
 	if (event == EVENT_FAULTS)

@@ -11,7 +11,9 @@ void thinned_add(struct thinned *thinned, const struct memtoll_rates *before,
 				  before->rested_faults;
 	thinned->rested_faults += now->rested_faults - before->rested_faults;
 	thinned->reads += now->reads - before->reads;
-	thinned->passed_reads += now->passed_reads - before->passed_reads;
+	thinned->passed_reads +=
+		now->passed_reads - before->passed_reads + now->rested_reads - before->rested_reads;
+	thinned->rested_reads += now->rested_reads - before->rested_reads;
 	thinned->walked_calls += now->walked_calls - before->walked_calls;
 	thinned->held_calls += now->held_calls - before->held_calls;
 	thinned->drawn_maps += now->drawn_maps - before->drawn_maps;

@@ -15,7 +15,8 @@ struct thinned {
 	uint64_t passed_faults; /* those that have rested with them */
 	uint64_t rested_faults;
 	uint64_t reads;
-	uint64_t passed_reads;
+	uint64_t passed_reads; /* those that have rested with them */
+	uint64_t rested_reads;
 	uint64_t walked_calls;
 	uint64_t held_calls;
 	uint64_t drawn_maps;

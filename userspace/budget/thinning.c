@@ -26,8 +26,9 @@
 #define MAP_LEAST 0.5
 
 /*
- * Faults rest where all that is never detached is over the limit, and counting them is at least this
- * part of it; they are counted again where all would be below that one.
+ * Faults, or system calls, rest where all that is never detached is over the limit, and counting
+ * them, or reads, is at least this part of it; they are counted again where all would be below that
+ * one.
  */
 #define REST_LEAST 0.1
 #define REST_BELOW 0.6
@@ -58,7 +59,7 @@ void thinning_begin(struct thinning *thinning, double limit,
 static uint64_t events(const struct memtoll_rates *rates)
 {
 	return rates->faults + rates->passed_faults + rates->rested_faults + rates->reads +
-	       rates->passed_reads + rates->drawn_maps + rates->passed_maps;
+	       rates->passed_reads + rates->rested_reads + rates->drawn_maps + rates->passed_maps;
 }
 
 /* What walks took, all of which are timed, as a part of the CPU time. */
@@ -130,28 +131,63 @@ static bool must_see(const struct thinning *thinning, const struct memtoll_rates
 	       (rates->inside_faults - before->inside_faults) * REST_INSIDE > seen;
 }
 
-/* few: too few events to begin a rest for; it may end. */
-static void rest_step(struct thinning *thinning, uint64_t now_ns, uint64_t cpu_ns,
-		      const struct memtoll_rates *rates, bool few)
+/* What it takes to count all reads, or would, as a part of the CPU time. */
+static double reads_load(const struct thinning *thinning, uint64_t cpu_ns,
+			 const struct memtoll_rates *rates)
 {
-	double counting = counting_load(thinning, cpu_ns, rates), all;
-	bool rests = thinning->rests;
+	const struct memtoll_rates *before = &thinning->since;
+	double reads = rates->reads - before->reads + rates->passed_reads - before->passed_reads +
+		       rates->rested_reads - before->rested_reads + rates->unwatched_reads -
+		       before->unwatched_reads;
 
-	all = paid_fixed_ns(&thinning->paid, &thinning->first, &thinning->since, rates) /
-	      (cpu_ns - thinning->since_cpu_ns);
-	if (rests)
-		all += counting;
-	if (must_see(thinning, rates))
+	return reads * thinning->read_least_ns / (cpu_ns - thinning->since_cpu_ns);
+}
+
+/* Mappings change, of which none is to be missed, or reads wait for a device. */
+static bool must_see_calls(const struct thinning *thinning, const struct memtoll_rates *rates)
+{
+	const struct memtoll_rates *before = &thinning->since;
+	uint64_t seen = rates->reads - before->reads;
+	uint64_t all = seen + rates->passed_reads - before->passed_reads + rates->rested_reads -
+		       before->rested_reads;
+	uint64_t maps = rates->maps - before->maps + rates->unwatched_maps - before->unwatched_maps;
+
+	return maps * REST_WAITED > all ||
+	       (rates->waited_reads - before->waited_reads) * REST_WAITED > seen;
+}
+
+/*
+ * all: what would be paid, counting with it. few: too few events to begin a rest for; it may end.
+ */
+static void rest_step(const struct thinning *thinning, struct resting *resting, uint64_t now_ns,
+		      double all, double counting, bool must_see, bool few)
+{
+	bool rests = resting->rests;
+
+	if (must_see)
 		rests = false;
 	else if (all > thinning->limit && counting > REST_LEAST * thinning->limit)
-		rests |= !few && (!thinning->rest_changed_ns ||
-				  now_ns - thinning->rest_changed_ns >= REST_AGAIN_NS);
-	else if (all < REST_BELOW * thinning->limit &&
-		 now_ns - thinning->rest_changed_ns >= STAY_NS)
+		rests |= !few &&
+			 (!resting->changed_ns || now_ns - resting->changed_ns >= REST_AGAIN_NS);
+	else if (all < REST_BELOW * thinning->limit && now_ns - resting->changed_ns >= STAY_NS)
 		rests = false;
-	if (rests != thinning->rests)
-		thinning->rest_changed_ns = now_ns;
-	thinning->rests = rests;
+	if (rests != resting->rests)
+		resting->changed_ns = now_ns;
+	resting->rests = rests;
+}
+
+static void rest(struct thinning *thinning, uint64_t now_ns, uint64_t cpu_ns,
+		 const struct memtoll_rates *rates, bool few)
+{
+	double faults = counting_load(thinning, cpu_ns, rates);
+	double reads = reads_load(thinning, cpu_ns, rates);
+	double all = paid_fixed_ns(&thinning->paid, &thinning->first, &thinning->since, rates) /
+		     (cpu_ns - thinning->since_cpu_ns);
+
+	all += (thinning->faults.rests ? faults : 0) + (thinning->calls.rests ? reads : 0);
+	rest_step(thinning, &thinning->faults, now_ns, all, faults, must_see(thinning, rates), few);
+	rest_step(thinning, &thinning->calls, now_ns, all, reads,
+		  !thinning->calls_may_rest || must_see_calls(thinning, rates), few);
 }
 
 unsigned int thinning_step(struct thinning *thinning, uint64_t now_ns, uint64_t cpu_ns,
@@ -169,7 +205,7 @@ unsigned int thinning_step(struct thinning *thinning, uint64_t now_ns, uint64_t 
 		part = walk_load(thinning, cpu_ns, rates);
 		if (few && part <= allowed && now_ns - thinning->since_ns < JUDGE_NS_MOST)
 			return thinning->one_in;
-		rest_step(thinning, now_ns, cpu_ns, rates, few);
+		rest(thinning, now_ns, cpu_ns, rates, few);
 		part += few ? 0 : load(thinning, cpu_ns, rates);
 		if (part > allowed && thinning->one_in < MOST) {
 			thinning->one_in = MIN(MOST, thinning->one_in * MAX(2, part / allowed));

@@ -20,6 +20,12 @@
 #include "budget/paid_prices.h"
 #include "probes/calibrate.h"
 
+/* What is counted by the kernel alone, and seen in windows. */
+struct resting {
+	bool rests;
+	uint64_t changed_ns;
+};
+
 struct thinning {
 	double limit;
 	struct paid_prices paid;
@@ -28,8 +34,9 @@ struct thinning {
 	double map_spared_ns; /* of a mapping call, if it is passed over; until that is seen */
 	uint64_t spared_cpu_ns;
 	unsigned int one_in; /* 1: all */
-	bool rests;	     /* faults do */
-	uint64_t rest_changed_ns;
+	struct resting faults;
+	struct resting calls; /* system calls */
+	bool calls_may_rest;
 	uint64_t since_ns;
 	uint64_t since_cpu_ns;
 	struct memtoll_rates since;

@@ -38,10 +38,11 @@ void ledger_thinned(struct ledger *ledger);
 /*
  * So many faults of a process were passed over and no other has spoken for them. They are what those
  * of it were that were seen since the last drain, in proportion, or else those seen last: of those
- * that spoke for others, if any did. pid: 0, or of which none was seen: what those of processes were
- * that have ended, or else of all. False: none was seen since ledger_thinned(), and they are nowhere.
+ * that spoke for others, if any did. pid 0: of processes that have ended, of which too little was
+ * seen: what those of others were that have. last: no more will be seen; where nothing is known,
+ * they are what those of all were that were seen last. False: they are nowhere, as nothing is known.
  */
-bool ledger_unspoken(struct ledger *ledger, pid_t pid, uint64_t faults);
+bool ledger_unspoken(struct ledger *ledger, pid_t pid, uint64_t faults, bool last);
 
 void ledger_block(struct ledger *ledger, const struct memtoll_block *block);
 void ledger_run(struct ledger *ledger, const struct memtoll_run *run);

@@ -52,13 +52,16 @@ static void keep_charge(struct ledger *ledger, const struct charge *charge, uint
 	g_array_append_val(seen->charges, *charge);
 }
 
-/* A process that is gone is asked for until others are seen. */
+/* Processes that are gone are asked for so long. */
+#define LOOKS_KEPT 16
+
 static gboolean is_past(gpointer pid, gpointer data, gpointer context)
 {
 	const struct ledger *ledger = context;
 	const struct seen *seen = data;
 
-	return seen->look != ledger->looks && !g_hash_table_contains(ledger->processes, pid);
+	return seen->look + LOOKS_KEPT < ledger->looks &&
+	       !g_hash_table_contains(ledger->processes, pid);
 }
 
 void unspoken_keep(struct ledger *ledger)
@@ -163,20 +166,25 @@ static bool has_ended(const struct ledger *ledger, gconstpointer pid)
 	return !process || process->exited;
 }
 
-/* What was seen last, of all processes; ended: of those that have. */
+/* What was seen last: of those processes that have ended, or of all. */
 static void append_last(const struct ledger *ledger, GPtrArray *charges, bool ended)
 {
 	gpointer pid, value;
 	GHashTableIter iter;
+	uint64_t last = 0;
 
 	g_hash_table_iter_init(&iter, ledger->seen);
 	while (g_hash_table_iter_next(&iter, &pid, &value))
-		if (((const struct seen *)value)->look == ledger->looks &&
+		if (!ended || has_ended(ledger, pid))
+			last = MAX(last, ((const struct seen *)value)->look);
+	g_hash_table_iter_init(&iter, ledger->seen);
+	while (g_hash_table_iter_next(&iter, &pid, &value))
+		if (((const struct seen *)value)->look == last &&
 		    (!ended || has_ended(ledger, pid)))
 			append_seen(charges, value);
 }
 
-bool ledger_unspoken(struct ledger *ledger, pid_t pid, uint64_t faults)
+bool ledger_unspoken(struct ledger *ledger, pid_t pid, uint64_t faults, bool last)
 {
 	g_autoptr(GPtrArray) charges = g_ptr_array_new();
 	const struct seen *seen;
@@ -190,10 +198,12 @@ bool ledger_unspoken(struct ledger *ledger, pid_t pid, uint64_t faults)
 		return share_out(ledger, charges, BY_SPOKEN, faults) ||
 		       share_out(ledger, charges, BY_FAULTS, faults);
 	}
-	append_last(ledger, charges, true);
+	if (!pid || last)
+		append_last(ledger, charges, true);
 	if (share_out(ledger, charges, BY_SEEN, faults))
 		return true;
 	g_ptr_array_set_size(charges, 0);
-	append_last(ledger, charges, false);
+	if (last)
+		append_last(ledger, charges, false);
 	return share_out(ledger, charges, BY_SEEN, faults);
 }

@@ -297,14 +297,26 @@ struct syscalls *probes_syscalls(const struct probes *probes)
 	return probes->syscalls;
 }
 
-int probes_see_faults(struct probes *probes, bool see)
+int probes_rest_calls(struct probes *probes, bool rest)
 {
+	return syscalls_rest(probes->syscalls, rest);
+}
+
+bool probes_calls_rest(const struct probes *probes)
+{
+	return syscalls_do_rest(probes->syscalls);
+}
+
+int probes_see(struct probes *probes, bool see)
+{
+	int err = syscalls_see(probes->syscalls, see);
+
 	if (!faults_rest(probes))
-		return 0;
+		return err;
 	if (see)
-		return see_faults(probes);
+		return see_faults(probes) ?: err;
 	leave_faults(probes);
-	return 0;
+	return err;
 }
 
 int probes_window(struct probes *probes, bool open)
@@ -319,13 +331,13 @@ int probes_window(struct probes *probes, bool open)
 	if (open)
 		probes->bpf->bss->ends_seen = 1;
 	else
-		probes_see_faults(probes, false);
+		probes_see(probes, false);
 	if (open && probes->times_faults)
 		err = open_window(probes);
 	else
 		close_window(probes);
 	if (open && !err)
-		err = probes_see_faults(probes, true);
+		err = probes_see(probes, true);
 	if (!open)
 		probes->bpf->bss->ends_seen = 0;
 	return err;

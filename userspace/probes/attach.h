@@ -125,11 +125,21 @@ int probes_begin_faults(struct probes *probes);
 int probes_window(struct probes *probes, bool open);
 /*
  * From now on the probes at the beginning of a fault are there only while faults are timed and where
- * probes_see_faults() says so, or they are there all the time again. 0, or -errno: they are not.
+ * probes_see() says so, or they are there all the time again. 0, or -errno: they are not.
  */
 int probes_rest_faults(struct probes *probes, bool rest);
-/* Where faults rest: see them for a moment, untimed, or no longer. 0, or -errno: they are not seen. */
-int probes_see_faults(struct probes *probes, bool see);
+/*
+ * The same of the probes of system calls, where those that change mappings are seen without them, and
+ * the kernel counts reads; else, and where all of them are wanted, they stay. 0, or -errno: they are
+ * not there all the time.
+ */
+int probes_rest_calls(struct probes *probes, bool rest);
+bool probes_calls_rest(const struct probes *probes);
+/*
+ * Where faults or system calls rest: see them for a moment, untimed, or no longer. 0, or -errno: they
+ * are not seen.
+ */
+int probes_see(struct probes *probes, bool see);
 /*
  * Once there is swap, follow what is pushed out to it and brought in from it: call it again, swap
  * may be switched on at any time. True: each page brought in is reported (6.14 and later).

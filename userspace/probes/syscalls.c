@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#include "base/clock.h"
 #include "base/message.h"
 #include "bpf/wire/syscalls.h"
 #include "memtoll.skel.h"
@@ -25,6 +26,8 @@ struct syscalls {
 	bool plain_reads;	/* read(2) is */
 	GPtrArray *missed;	/* counts calls that are not watched; NULL: none is */
 	bool missed_maps;	/* of mapping calls, too */
+	GPtrArray *resting;	/* counts mapping calls between windows; NULL: they do not rest */
+	bool seen;		/* where they do: a window is open */
 	GPtrArray *fading; /* of before, for calls whose entry nobody saw; until the next step */
 };
 
@@ -78,7 +81,7 @@ static int watch(struct syscalls *syscalls)
 		bpf->bss->syscall_takers[watched_calls[i].number] =
 			wanted ? watched_calls[i].taker : SYSCALL_NOBODY;
 	}
-	if (!any) {
+	if (!any || (syscalls->resting && !syscalls->seen)) {
 		leave_all(syscalls);
 		return 0;
 	}
@@ -167,6 +170,30 @@ static void destroy_link(gpointer link)
 	bpf_link__destroy(link);
 }
 
+static GPtrArray *attach_all(struct bpf_program *const *programs, size_t count)
+{
+	GPtrArray *links = g_ptr_array_new_with_free_func(destroy_link);
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		if (programs[i] && keep_link(links, bpf_program__attach(programs[i]))) {
+			g_ptr_array_free(links, TRUE);
+			return NULL;
+		}
+	return links;
+}
+
+/* What counts mapping calls that are seen in windows only; NULL: that cannot be had. */
+static GPtrArray *attach_maps(const struct syscalls *syscalls)
+{
+	struct bpf_program *const programs[] = {
+		syscalls->mappings ? syscalls->bpf->progs.map_unwatched : NULL,
+		syscalls->mappings ? syscalls->bpf->progs.map_changed : NULL,
+	};
+
+	return attach_all(programs, G_N_ELEMENTS(programs));
+}
+
 /* What counts calls that are detached; NULL where that cannot be had: then they stay. */
 static GPtrArray *attach_missed(const struct syscalls *syscalls, bool maps)
 {
@@ -176,15 +203,8 @@ static GPtrArray *attach_missed(const struct syscalls *syscalls, bool maps)
 		syscalls->reads ? syscalls->bpf->progs.read_unwatched : NULL,
 		maps && syscalls->reads ? syscalls->bpf->progs.read_submitted : NULL,
 	};
-	GPtrArray *links = g_ptr_array_new_with_free_func(destroy_link);
-	size_t i;
 
-	for (i = 0; i < G_N_ELEMENTS(programs); i++)
-		if (programs[i] && keep_link(links, bpf_program__attach(programs[i]))) {
-			g_ptr_array_free(links, TRUE);
-			return NULL;
-		}
-	return links;
+	return attach_all(programs, G_N_ELEMENTS(programs));
 }
 
 static void forget_missed(GPtrArray **missed)
@@ -192,6 +212,78 @@ static void forget_missed(GPtrArray **missed)
 	if (*missed)
 		g_ptr_array_free(*missed, TRUE);
 	*missed = NULL;
+}
+
+bool syscalls_may_rest(const struct syscalls *syscalls)
+{
+	const struct memtoll_bpf *bpf = syscalls->bpf;
+
+	return syscalls->reads && syscalls->calls && !syscalls->locks &&
+	       bpf->bss->reads_are_counted &&
+	       (!syscalls->mappings || bpf_program__autoload(bpf->progs.map_unwatched));
+}
+
+bool syscalls_do_rest(const struct syscalls *syscalls)
+{
+	return syscalls->resting;
+}
+
+/* Since when ends of calls are seen: those that began before were in another window. */
+static void set_seen(struct syscalls *syscalls, bool seen)
+{
+	uint64_t since_ns = seen ? now_ns() : UINT64_MAX;
+
+	syscalls->seen = seen;
+	syscalls->bpf->bss->calls_watched_ns = since_ns;
+	syscalls->bpf->bss->reads_watched_ns = syscalls->plain_reads ? since_ns : UINT64_MAX;
+}
+
+int syscalls_rest(struct syscalls *syscalls, bool rest)
+{
+	struct memtoll_bpf *bpf = syscalls->bpf;
+	int err;
+
+	if (rest == syscalls_do_rest(syscalls) || (rest && !syscalls_may_rest(syscalls)))
+		return 0;
+	if (rest) {
+		syscalls->resting = attach_maps(syscalls);
+		if (!syscalls->resting)
+			return 0;
+		bpf->bss->calls_rest = CALLS_REST;
+		leave_all(syscalls);
+		set_seen(syscalls, false);
+		return 0;
+	}
+	bpf->bss->calls_rest = CALLS_HAVE_RESTED;
+	set_seen(syscalls, true);
+	err = watch(syscalls);
+	/* Windows try again. */
+	if (err) {
+		bpf->bss->calls_rest = CALLS_REST;
+		set_seen(syscalls, false);
+		return err;
+	}
+	forget_missed(&syscalls->resting);
+	return 0;
+}
+
+int syscalls_see(struct syscalls *syscalls, bool see)
+{
+	int err = 0;
+
+	if (!syscalls_do_rest(syscalls) || see == syscalls->seen)
+		return 0;
+	if (see)
+		set_seen(syscalls, true);
+	else
+		leave_all(syscalls);
+	if (see)
+		err = watch(syscalls);
+	if (err)
+		leave_all(syscalls);
+	if (!see || err)
+		set_seen(syscalls, false);
+	return err;
 }
 
 void syscalls_watch(struct syscalls *syscalls, bool watched, bool plain_reads)
@@ -266,5 +358,6 @@ void syscalls_detach(struct syscalls *syscalls)
 	bpf_link__destroy(syscalls->uring);
 	forget_missed(&syscalls->missed);
 	forget_missed(&syscalls->fading);
+	forget_missed(&syscalls->resting);
 	g_free(syscalls);
 }

@@ -38,6 +38,17 @@ bool syscalls_are_watched(const struct syscalls *syscalls);
 bool syscalls_plain_reads_are_watched(const struct syscalls *syscalls);
 
 /*
+ * Whether they can be seen in windows only (bpf/state/read_rest.bpf.h): the kernel counts reads
+ * meanwhile, another tracepoint mapping calls, and nobody waits for locks.
+ */
+bool syscalls_may_rest(const struct syscalls *syscalls);
+/* From now on, or no longer. 0, or -errno: they are seen in windows. */
+int syscalls_rest(struct syscalls *syscalls, bool rest);
+bool syscalls_do_rest(const struct syscalls *syscalls);
+/* Where they rest: a window begins, or ends. 0, or -errno: they are not seen. */
+int syscalls_see(struct syscalls *syscalls, bool see);
+
+/*
  * Count the targets' system calls from now on, or no longer, in windows: what all of them pay is
  * known by how many there are (rates.syscalls, passes). Only while some are watched. Whether they
  * are counted.

@@ -17,12 +17,12 @@ static bool is_gone(struct targets *targets, uint32_t tgid)
 	return !target || target->exited;
 }
 
-/* Where nothing at all was seen they wait for what will be. */
-static void settle(struct ledger *ledger, pid_t pid, uint64_t *pool)
+/* Where nothing is known they wait for what will be seen. */
+static void settle(struct ledger *ledger, pid_t pid, uint64_t *pool, bool over)
 {
 	uint64_t faults = __atomic_exchange_n(pool, 0, __ATOMIC_ACQ_REL);
 
-	if (!ledger_unspoken(ledger, pid, faults))
+	if (!ledger_unspoken(ledger, pid, faults, over))
 		__atomic_fetch_add(pool, faults, __ATOMIC_ACQ_REL);
 }
 
@@ -40,9 +40,9 @@ void rested_settle(struct memtoll_bpf *bpf, struct targets *targets, struct ledg
 		gone = tgid && is_gone(targets, tgid);
 		if (!tgid || (rest && !gone))
 			continue;
-		settle(ledger, (pid_t)tgid, (uint64_t *)&bpf->bss->rest_pools[i]);
+		settle(ledger, (pid_t)tgid, (uint64_t *)&bpf->bss->rest_pools[i], over);
 		if (gone && !bpf->bss->rest_pools[i])
 			__atomic_store_n(&bpf->bss->rest_owners[i], 0, __ATOMIC_RELEASE);
 	}
-	settle(ledger, 0, (uint64_t *)&bpf->bss->rest_open);
+	settle(ledger, 0, (uint64_t *)&bpf->bss->rest_open, over);
 }

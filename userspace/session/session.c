@@ -570,7 +570,7 @@ static int step_finish(struct session *session)
 	drain_threads(session);
 	ring_buffer__consume(session->ring);
 	rates_read(session->bpf, &rates);
-	ledger_unspoken(session->consumers->ledger, 0, rates.passed_open);
+	ledger_unspoken(session->consumers->ledger, 0, rates.passed_open, true);
 	rested_settle(session->bpf, session->targets, session->consumers->ledger, true);
 	if (session->jvm_names) {
 		progress_ending(&session->config, "names of Java's code");

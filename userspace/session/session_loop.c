@@ -74,7 +74,8 @@ void session_move_window(struct session *session, uint64_t now)
 	struct fault_window *window = &session->window;
 	bool open = window->open;
 
-	window->rests = session->bpf->bss->faults_rest == FAULTS_REST;
+	window->rests =
+		session->bpf->bss->faults_rest == FAULTS_REST || probes_calls_rest(session->probes);
 	budget_window_until(session->budget, now + WINDOW_LATE_NS);
 	fault_window_step(window, now, window->first ? targets_cpu_ns(session->targets) : 0,
 			  g_random_double());
@@ -82,7 +83,7 @@ void session_move_window(struct session *session, uint64_t now)
 		return;
 	if (window->timed)
 		session_switch_window(session, window->open);
-	else if (probes_see_faults(session->probes, window->open))
+	else if (probes_see(session->probes, window->open))
 		consumers_lose(session->consumers, LOST_WINDOW_SHUT, 1);
 }
 
@@ -141,6 +142,16 @@ bool session_add_coming(struct session *session, void (*begin)(struct session *s
 	return true;
 }
 
+/* Faults; and reads, where they are seen in windows, too, which are as long as both need. */
+static uint64_t seen_in_windows(const struct session *session, const struct memtoll_rates *rates)
+{
+	uint64_t events = rates->faults + rates->passed_faults + rates->rested_faults;
+
+	if (session->bpf->bss->calls_rest)
+		events += rates->reads + rates->passed_reads + rates->rested_reads;
+	return events;
+}
+
 /* Once a second: with the slice that begins, but for the first of all, or in a long one. */
 static void adapt_window(struct session *session, uint64_t now)
 {
@@ -150,8 +161,7 @@ static void adapt_window(struct session *session, uint64_t now)
 	    now - session->window.slice_ns < SLICE_NS)
 		return;
 	rates_read(session->bpf, &rates);
-	fault_window_slice(&session->window, now,
-			   rates.faults + rates.passed_faults + rates.rested_faults);
+	fault_window_slice(&session->window, now, seen_in_windows(session, &rates));
 }
 
 static int commit_slice(struct session *session, uint64_t now)

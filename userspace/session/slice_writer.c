@@ -487,7 +487,7 @@ static void on_read_sum(void *context, const struct file_read_fact *fact)
 
 	if (!targets_find(writer->config.targets, fact->pid))
 		return;
-	hits_of(writer->consumers->hits, fact->pid)->reads += fact->sum.calls;
+	hits_of(writer->consumers->hits, fact->pid)->reads += fact->sum.calls - fact->sum.rested;
 	want_stack(writer, fact->stack_id);
 	keep_first_error(writer, recording_file_read(writer->config.recording, fact));
 }

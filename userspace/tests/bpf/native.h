@@ -75,6 +75,9 @@ static void maps_begin(void)
 	ADD_MAP(calls, MAP_HASH);
 	ADD_MAP(calls_spare, MAP_HASH);
 	ADD_MAP(blocks, MAP_HASH);
+	ADD_MAP(file_reads, MAP_HASH);
+	ADD_MAP(file_reads_spare, MAP_HASH);
+	ADD_MAP(paths_sent, MAP_LRU);
 	ADD_MAP(map_calls, MAP_HASH);
 	ADD_MAP(map_calls_spare, MAP_HASH);
 	/* By the address of the task. */
@@ -94,6 +97,9 @@ static void globals_begin(void)
 	block_generation = 0;
 	ends_seen = 0;
 	faults_rest = FAULTS_ALL_SEEN;
+	calls_rest = CALLS_ALL_SEEN;
+	reads_epoch = 0;
+	calls_watched_ns = reads_watched_ns = 0;
 	rest_open = 0;
 	memset(rest_owners, 0, sizeof(rest_owners));
 	memset(rest_pools, 0, sizeof(rest_pools));

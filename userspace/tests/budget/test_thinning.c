@@ -155,13 +155,13 @@ static void test_mapping_calls_count(void **state)
 /* Faults in no order, all passed over or, once they rest, counted by the kernel alone. */
 static bool rests_after(struct target *target, uint64_t faults)
 {
-	uint64_t windows = target->thinning.rests ? 100 : 0;
+	uint64_t windows = target->thinning.faults.rests ? 100 : 0;
 
 	target->now_ns += 100 * MS;
 	target->cpu_ns += 100 * MS;
 	target->rates.faults += windows;
 	target->rates.fault_ns += windows * 500;
-	if (target->thinning.rests) {
+	if (target->thinning.faults.rests) {
 		target->rates.rested_faults += faults - windows;
 	} else {
 		target->rates.passed_faults += faults;
@@ -169,7 +169,7 @@ static bool rests_after(struct target *target, uint64_t faults)
 		target->rates.least_fault_ns += faults * 70;
 	}
 	thinning_step(&target->thinning, target->now_ns, target->cpu_ns, &target->rates);
-	return target->thinning.rests;
+	return target->thinning.faults.rests;
 }
 
 /* 140 ns each, of 5 ms in a tenth of a second: 35,715 take all of the limit. */
@@ -208,7 +208,7 @@ static void test_rest_ends_with_the_storm(void **state)
 		assert_true(rests_after(&target, 100));
 	for (i = 0; i < 2; i++)
 		rests_after(&target, 100);
-	assert_false(target.thinning.rests);
+	assert_false(target.thinning.faults.rests);
 }
 
 /* Where something else takes all of the limit, whatever counting them takes is too much. */
@@ -243,6 +243,59 @@ static void test_some_faults_never_rest(void **state)
 	}
 }
 
+/* Reads, of which some 20 are in windows once they rest; mapping calls beside them. */
+static bool calls_rest_after(struct target *target, uint64_t reads, uint64_t maps)
+{
+	target->now_ns += 100 * MS;
+	target->cpu_ns += 100 * MS;
+	if (target->thinning.calls.rests) {
+		target->rates.reads += 97;
+		target->rates.rested_reads += reads - 97;
+		target->rates.unwatched_maps += maps;
+	} else {
+		target->rates.reads += reads;
+		target->rates.maps += maps;
+	}
+	thinning_step(&target->thinning, target->now_ns, target->cpu_ns, &target->rates);
+	return target->thinning.calls.rests;
+}
+
+/* 200 ns each at least: of 25,000 they take all of the limit. */
+static void test_calls_rest(void **state)
+{
+	struct target target;
+	int i;
+
+	(void)state;
+	begin(&target, 0);
+	target.thinning.calls_may_rest = true;
+	for (i = 0; i < 20; i++)
+		assert_false(calls_rest_after(&target, 23000, 0));
+	assert_true(calls_rest_after(&target, 30011, 0));
+	for (i = 0; i < 100; i++)
+		assert_true(calls_rest_after(&target, 30011, 7));
+	/* Not where mappings change: none of those is to be missed. */
+	assert_false(calls_rest_after(&target, 30011, 31));
+	for (i = 0; i < 49; i++)
+		assert_false(calls_rest_after(&target, 50021, 0));
+	assert_true(calls_rest_after(&target, 50021, 0));
+	/* Nor where reads wait. */
+	target.rates.waited_reads += 2;
+	assert_false(calls_rest_after(&target, 50021, 0));
+}
+
+/* Where the kernel does not count them they are all seen, whatever that takes. */
+static void test_calls_that_may_not_rest(void **state)
+{
+	struct target target;
+	int i;
+
+	(void)state;
+	begin(&target, 0);
+	for (i = 0; i < 20; i++)
+		assert_false(calls_rest_after(&target, 100003, 0));
+}
+
 static void test_start_of_a_command(void **state)
 {
 	struct target target;
@@ -269,6 +322,8 @@ int main(void)
 		cmocka_unit_test(test_rest_ends_with_the_storm),
 		cmocka_unit_test(test_faults_rest_for_others),
 		cmocka_unit_test(test_some_faults_never_rest),
+		cmocka_unit_test(test_calls_rest),
+		cmocka_unit_test(test_calls_that_may_not_rest),
 		cmocka_unit_test(test_start_of_a_command),
 	};
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from harness import MIB, PAGE, Recording, record, workload
 pytestmark = pytest.mark.root
 
 CALLS = 701
+BLOCK, BLOCKS, PASSES = 512, 1009, 4001
 COPIED, CHILDREN = 101, 20_011
 # What counting takes of a program that does nothing but fault is ten times as much on any machine.
 LIMIT = ("--overhead-limit", "0.5%")
@@ -67,3 +69,25 @@ def test_each_process_has_its_own(out: Path) -> None:
         assert pages <= kernels <= 1.01 * pages
         assert counted == pytest.approx(kernels, rel=0.01)
         assert zero >= 0.99 * counted
+
+
+@pytest.mark.parametrize("call", ["pread", "read"])
+def test_reads_are_counted(out: Path, call: str) -> None:
+    """Every read of a cached file, and its bytes, the most of them without any probe; where from is told as ever."""
+    data = out.with_name("data")
+    data.write_bytes(os.urandom(BLOCKS * BLOCK))
+    words = [str(data), call, str(BLOCK), str(BLOCKS), str(PASSES)]
+    recording = record(out, *LIMIT, command=[workload("reader"), *words], exact=False)
+    (witness,) = recording.witness
+    assert witness["reads"] == BLOCKS * PASSES
+    query = "SELECT SUM(r.calls), SUM(r.bytes) FROM file_read r JOIN file f USING (file) WHERE f.path LIKE '%/data'"
+    ((calls, read),) = recording.query(query)
+    # The kernel tells a read of one file from that of another no more: those of the start are a dozen.
+    assert witness["reads"] - 16 <= calls <= witness["reads"] + 16
+    assert read == pytest.approx(calls * BLOCK, abs=16 * BLOCK)
+    ((seen, passed),) = recording.query("SELECT SUM(seen), SUM(passed) FROM thinned WHERE what = 'read'")
+    assert passed > calls / 2 and seen + passed <= calls + 1000
+    ((hits,),) = recording.query("SELECT SUM(hits) FROM hit WHERE probe = 'read'")
+    assert hits < calls / 2
+    assert recording.report["losses"]["reads_unwatched"] == 0
+    assert recording.report["losses"]["maps_unwatched"] == 0

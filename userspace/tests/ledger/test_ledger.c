@@ -457,13 +457,13 @@ static void test_unspoken_are_what_others_were(void **state)
 	struct facts facts;
 
 	ledger_thinned(ledger);
-	assert_false(ledger_unspoken(ledger, PID, 11));
+	assert_false(ledger_unspoken(ledger, PID, 11, true));
 	make(ledger, 0x100000 + 10 * PAGE, 20 * PAGE, 1, 0);
 	ledger_run(ledger, &run);
 	run.address = 0x900000;
 	run.flags = RUN_MAJOR;
 	ledger_run(ledger, &run);
-	assert_true(ledger_unspoken(ledger, PID, 1009));
+	assert_true(ledger_unspoken(ledger, PID, 1009, false));
 	facts = drain(ledger);
 	assert_int_equal(facts.charges->len, 3);
 	owned = charge_of(&facts, BLOCK_STACK);
@@ -479,7 +479,7 @@ static void test_unspoken_are_what_others_were(void **state)
 	facts = drain(ledger);
 	assert_int_equal(facts.charges->len, 0);
 	forget(&facts);
-	assert_true(ledger_unspoken(ledger, 0, 97));
+	assert_true(ledger_unspoken(ledger, 0, 97, true));
 	facts = drain(ledger);
 	assert_int_equal(facts.charges->len, 2);
 	owned = charge_of(&facts, BLOCK_STACK);
@@ -518,7 +518,7 @@ static void test_unspoken_of_each_process(void **state)
 	ledger_run(ledger, &start);
 	ledger_run(ledger, &storm);
 	ledger_run(ledger, &other);
-	assert_true(ledger_unspoken(ledger, PID, 1009));
+	assert_true(ledger_unspoken(ledger, PID, 1009, false));
 	facts = drain(ledger);
 	assert_int_equal(faults_of(&facts, PID, FAULT_FILE), 307);
 	assert_int_equal(faults_of(&facts, PID, FAULT_ZERO), 11 + 101 + 1009);
@@ -528,22 +528,27 @@ static void test_unspoken_of_each_process(void **state)
 	ledger_run(ledger, &other);
 	facts = drain(ledger);
 	forget(&facts);
-	assert_true(ledger_unspoken(ledger, PID, 97));
+	assert_true(ledger_unspoken(ledger, PID, 97, false));
 	facts = drain(ledger);
 	assert_int_equal(faults_of(&facts, PID, FAULT_ZERO), 97);
 	forget(&facts);
-	/* Of which nothing was seen: as all others. */
-	assert_true(ledger_unspoken(ledger, PID + 2, 97));
+	/* Of which nothing was seen: that may come yet, and at the end as all others. */
+	assert_false(ledger_unspoken(ledger, PID + 2, 97, false));
+	assert_false(ledger_unspoken(ledger, 0, 97, false));
+	assert_true(ledger_unspoken(ledger, PID + 2, 97, true));
 	facts = drain(ledger);
 	assert_int_equal(faults_of(&facts, PID + 1, FAULT_COW), 97);
 	forget(&facts);
-	/* Or as those that have ended. */
+	/* Or as those that have ended, now or in a slice before. */
 	ledger_run(ledger, &start);
-	ledger_run(ledger, &other);
 	ledger_exit(ledger, PID);
-	assert_true(ledger_unspoken(ledger, 0, 97));
 	facts = drain(ledger);
-	assert_int_equal(faults_of(&facts, PID, FAULT_FILE), 307 + 97);
+	forget(&facts);
+	ledger_forget(ledger, PID);
+	ledger_run(ledger, &other);
+	assert_true(ledger_unspoken(ledger, 0, 97, false));
+	facts = drain(ledger);
+	assert_int_equal(faults_of(&facts, PID, FAULT_FILE), 97);
 	forget(&facts);
 }
 
