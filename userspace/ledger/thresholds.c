@@ -18,15 +18,18 @@
 struct state {
 	pid_t pid;
 	bool glibc;
-	bool reported; /* something of it */
-	bool pinned;   /* values do not move by themselves */
+	bool reported;	  /* something of it */
+	bool pinned;	  /* values do not move by themselves */
+	bool read_pinned; /* as it was read */
 	uint64_t start_ns;
 	struct bounds bounds[THRESHOLD_NAMES];
 	struct threshold_fact known[THRESHOLD_NAMES]; /* the latest, not yet reported */
 	bool pending[THRESHOLD_NAMES];
-	enum threshold_how how[THRESHOLD_NAMES]; /* of the latest, reported or not */
 	uint64_t read_ns;
-	uint64_t freed_addr; /* block whose free is under way, and in which thread */
+	bool held;			       /* what was read last is not reported yet */
+	struct bounds before[THRESHOLD_NAMES]; /* then: what was known until it was read */
+	uint64_t freed_addr; /* block whose free is under way, since when, and in which thread */
+	uint64_t freed_ns;
 	uint32_t freed_tid;
 	struct memtoll_mapping grew; /* the heap grew, in a call that has not returned */
 };
@@ -85,11 +88,19 @@ static void flush(struct thresholds *thresholds, struct state *state, enum thres
 	state->pending[name] = false;
 }
 
+static void flush_all(struct thresholds *thresholds, struct state *state)
+{
+	unsigned int i;
+
+	for (i = 0; i < THRESHOLD_NAMES; i++)
+		flush(thresholds, state, i);
+	state->held = false;
+}
+
 static void set(struct state *state, enum threshold_name name, struct bounds bounds,
 		enum threshold_how how, uint64_t time_ns, uint64_t stack_id, uint8_t fn)
 {
 	state->bounds[name] = bounds;
-	state->how[name] = how;
 	state->known[name] = (struct threshold_fact){ .time_ns = time_ns,
 						      .pid = state->pid,
 						      .name = name,
@@ -111,6 +122,9 @@ static void observe(struct thresholds *thresholds, struct state *state, enum thr
 	struct bounds old = state->bounds[name];
 	struct bounds both = { MAX(old.low, seen.low), MIN(old.high, seen.high) };
 
+	/* What was read since is exact. */
+	if (state->read_ns && mapping->start_ns <= state->read_ns)
+		return;
 	if (both.low == old.low && both.high == old.high)
 		return;
 	if (both.low > both.high) {
@@ -123,12 +137,25 @@ static void observe(struct thresholds *thresholds, struct state *state, enum thr
 
 /* ---- the beginning ---- */
 
-/* A setting of the environment. GLIBC_TUNABLES goes before the older variable. */
+static bool number_of(const char *text, uint64_t *value)
+{
+	char *end;
+	uint64_t number = strtoull(text, &end, 0);
+
+	if (end == text || *end)
+		return false;
+	*value = number;
+	return true;
+}
+
+/*
+ * A setting of the environment. GLIBC_TUNABLES goes before the older variable; of a tunable that is
+ * there twice the second counts (parse_tunables(), elf/dl-tunables.c).
+ */
 static bool tunable(const char *tunables, const char *name, const char *variable, uint64_t *value)
 {
 	g_auto(GStrv) words = g_strsplit(tunables ? tunables : "", " ", -1);
-	bool found = false;
-	char *end;
+	bool found = false, found_modern = false;
 	size_t i, k;
 
 	for (i = 0; words[i]; i++) {
@@ -138,17 +165,14 @@ static bool tunable(const char *tunables, const char *name, const char *variable
 		for (k = 0; parts && parts[k]; k++) {
 			if (!g_str_has_prefix(parts[k], name) || parts[k][strlen(name)] != '=')
 				continue;
-			*value = strtoull(parts[k] + strlen(name) + 1, &end, 0);
-			if (end > parts[k] + strlen(name) + 1 && !*end)
-				return true;
+			found_modern |= number_of(parts[k] + strlen(name) + 1, value);
 		}
-		if (modern || !g_str_has_prefix(words[i], variable) ||
+		if (modern || found_modern || !g_str_has_prefix(words[i], variable) ||
 		    words[i][strlen(variable)] != '=')
 			continue;
-		*value = strtoull(words[i] + strlen(variable) + 1, &end, 0);
-		found = end > words[i] + strlen(variable) + 1 && !*end;
+		found |= number_of(words[i] + strlen(variable) + 1, value);
 	}
-	return found;
+	return found || found_modern;
 }
 
 static const char *const settings[][2] = {
@@ -224,38 +248,83 @@ static bool is_plain(uint8_t fn)
 	return fn == FN_MALLOC || fn == FN_CALLOC || fn == FN_REALLOC || fn == FN_REALLOCARRAY;
 }
 
+/* A free has raised the thresholds to these. */
+static void raise_to(struct thresholds *thresholds, struct state *state, struct bounds map,
+		     const struct memtoll_mapping *mapping)
+{
+	struct bounds trim = UNKNOWN;
+
+	flush(thresholds, state, THRESHOLD_MMAP);
+	flush(thresholds, state, THRESHOLD_TRIM);
+	set(state, THRESHOLD_MMAP, map, THRESHOLD_FREED, mapping->start_ns, mapping->stack_id,
+	    mapping->in_fn);
+	if (map.low == map.high)
+		trim = (struct bounds){ 2 * map.low, 2 * map.low };
+	set(state, THRESHOLD_TRIM, trim, THRESHOLD_FREED, mapping->start_ns, mapping->stack_id,
+	    mapping->in_fn);
+}
+
+/*
+ * The record of a free comes after what it did has been read. It goes before what was read, and
+ * takes the place of what it is the cause of. Where nothing was known before, it may have been so
+ * already, and is nobody's doing.
+ */
+static void raised_before(struct thresholds *thresholds, struct state *state, uint64_t size,
+			  const struct memtoll_mapping *mapping)
+{
+	struct bounds read[THRESHOLD_NAMES];
+	struct threshold_fact known[THRESHOLD_NAMES];
+	bool pending[THRESHOLD_NAMES], proved;
+	unsigned int i;
+
+	memcpy(read, state->bounds, sizeof(read));
+	memcpy(known, state->known, sizeof(known));
+	memcpy(pending, state->pending, sizeof(pending));
+	proved = size == read[THRESHOLD_MMAP].low || 2 * size == read[THRESHOLD_TRIM].low;
+	if (state->before[THRESHOLD_MMAP].high == UINT64_MAX ||
+	    size <= state->before[THRESHOLD_MMAP].high || (state->pinned && !proved))
+		return;
+	state->pending[THRESHOLD_MMAP] = false;
+	state->pending[THRESHOLD_TRIM] = false;
+	raise_to(thresholds, state, (struct bounds){ size, size }, mapping);
+	state->before[THRESHOLD_MMAP] = state->bounds[THRESHOLD_MMAP];
+	state->before[THRESHOLD_TRIM] = state->bounds[THRESHOLD_TRIM];
+	for (i = 0; i < THRESHOLD_NAMES; i++) {
+		if (state->bounds[i].low == read[i].low)
+			continue;
+		flush(thresholds, state, i);
+		state->bounds[i] = read[i];
+		state->known[i] = known[i];
+		state->pending[i] = pending[i];
+	}
+}
+
 /* A block with a mapping of its own is freed: of its chunk's size, alignment before it left out. */
 static void on_unmapped(struct thresholds *thresholds, struct state *state,
 			const struct memtoll_mapping *mapping)
 {
 	uint64_t end = mapping->addr + PAGE_CEIL(mapping->len), size = end - mapping->addr;
-	struct bounds *now = &state->bounds[THRESHOLD_MMAP], moved;
-	uint64_t chunk = state->freed_addr - CHUNK_BEFORE;
+	uint64_t chunk = state->freed_addr - CHUNK_BEFORE, began_ns = mapping->start_ns;
+	const struct bounds *now = &state->bounds[THRESHOLD_MMAP];
 
-	if (state->freed_tid == mapping->tid && chunk > mapping->addr && chunk < end)
-		size = end - chunk;
-	if (state->pinned || size > DYNAMIC_MAX)
+	/* realloc frees where no bytes are asked; else it has copied, which moves nothing. */
+	if (mapping->in_fn != FN_FREE && mapping->in_size)
 		return;
-	if (size <= now->low) {
-		/* What was read a moment ago was set by this call. */
-		if (state->how[THRESHOLD_MMAP] != THRESHOLD_READ || size != now->low ||
-		    now->high != now->low || mapping->start_ns > state->read_ns)
-			return;
-		state->pending[THRESHOLD_MMAP] = false;
-		state->pending[THRESHOLD_TRIM] = false;
+	if (state->freed_tid == mapping->tid && chunk >= mapping->addr && chunk < end) {
+		size = end - chunk;
+		began_ns = state->freed_ns;
+		state->freed_addr = 0;
 	}
-	moved = (struct bounds){ MAX(now->low, size),
-				 now->high == UINT64_MAX ? UINT64_MAX : MAX(now->high, size) };
-	flush(thresholds, state, THRESHOLD_MMAP);
-	flush(thresholds, state, THRESHOLD_TRIM);
-	set(state, THRESHOLD_MMAP, moved, THRESHOLD_FREED, mapping->start_ns, mapping->stack_id,
-	    mapping->in_fn);
-	if (moved.low != moved.high)
-		moved = UNKNOWN;
-	set(state, THRESHOLD_TRIM,
-	    (struct bounds){ 2 * moved.low,
-			     moved.high == UINT64_MAX ? UINT64_MAX : 2 * moved.high },
-	    THRESHOLD_FREED, mapping->start_ns, mapping->stack_id, mapping->in_fn);
+	/* Its flags count as well there: a chunk of just that size is too large. */
+	if (size >= DYNAMIC_MAX)
+		return;
+	if (state->held && began_ns <= state->read_ns && (state->pinned || size <= now->low))
+		raised_before(thresholds, state, size, mapping);
+	else if (!state->pinned && size > now->low)
+		raise_to(thresholds, state,
+			 (struct bounds){ size, now->high == UINT64_MAX ? UINT64_MAX :
+									  MAX(now->high, size) },
+			 mapping);
 }
 
 static void on_brk(struct thresholds *thresholds, struct state *state,
@@ -312,6 +381,7 @@ void thresholds_block(struct thresholds *thresholds, const struct memtoll_block 
 		return;
 	if (block->fn == FN_FREE) {
 		state->freed_addr = block->old_addr;
+		state->freed_ns = block->start_ns;
 		state->freed_tid = block->tid;
 	}
 	if (!state->glibc || !block->addr || !is_plain(block->fn) || block->old_addr ||
@@ -328,29 +398,62 @@ void thresholds_block(struct thresholds *thresholds, const struct memtoll_block 
 			&call);
 }
 
+/*
+ * The values do not move any more: mallopt was called since they were last read, before or after
+ * the frees that were seen meanwhile. What was after it moved nothing. A free that left what was
+ * read now was before it, and so were those before that one.
+ */
+static void retract(struct thresholds *thresholds, pid_t pid, const uint64_t *values)
+{
+	const struct threshold_fact *fact;
+	uint64_t proved_ns = 0;
+	guint i;
+
+	for (i = 0; i < thresholds->changes->len; i++) {
+		fact = &g_array_index(thresholds->changes, struct threshold_fact, i);
+		if (fact->pid == pid && fact->how == THRESHOLD_FREED &&
+		    fact->bounds.low == values[fact->name])
+			proved_ns = MAX(proved_ns, fact->time_ns);
+	}
+	while (i--) {
+		fact = &g_array_index(thresholds->changes, struct threshold_fact, i);
+		if (fact->pid == pid && fact->how == THRESHOLD_FREED && fact->time_ns > proved_ns)
+			g_array_remove_index(thresholds->changes, i);
+	}
+}
+
 void thresholds_read(struct thresholds *thresholds, pid_t pid, uint64_t now_ns,
-		     const uint64_t *values)
+		     const uint64_t *values, bool pinned)
 {
 	struct state *state = state_of(thresholds, pid);
 	unsigned int i, untouched = 0;
 
 	if (!state || !state->glibc)
 		return;
+	/* What a free has changed since is newer. */
+	if (state->known[THRESHOLD_MMAP].how == THRESHOLD_FREED &&
+	    state->known[THRESHOLD_MMAP].time_ns > now_ns)
+		return;
 	/* Before its first call glibc has not read the environment. */
 	for (i = 0; i < THRESHOLD_NAMES; i++)
 		untouched += values[i] == DEFAULT_VALUE;
-	if (untouched == THRESHOLD_NAMES && state->pinned)
+	if (untouched == THRESHOLD_NAMES && state->pinned && !pinned)
 		return;
+	flush_all(thresholds, state);
+	if (pinned && !state->read_pinned)
+		retract(thresholds, pid, values);
+	state->pinned |= pinned;
+	state->read_pinned = pinned;
 	state->read_ns = now_ns;
+	memcpy(state->before, state->bounds, sizeof(state->before));
 	for (i = 0; i < THRESHOLD_NAMES; i++) {
 		const struct bounds *known = &state->bounds[i];
 
 		if (known->low == values[i] && known->high == values[i])
 			continue;
-		if (values[i] < known->low || values[i] > known->high)
-			flush(thresholds, state, i);
 		set(state, i, (struct bounds){ values[i], values[i] }, THRESHOLD_READ, now_ns, 0,
 		    FN_NONE);
+		state->held = true;
 	}
 }
 
@@ -368,10 +471,16 @@ bool thresholds_get(const struct thresholds *thresholds, pid_t pid, enum thresho
 
 void thresholds_forget(struct thresholds *thresholds, pid_t pid)
 {
+	struct state *state = state_of(thresholds, pid);
+
+	/* What was held back goes with the next. */
+	if (state && state->glibc && state->held)
+		flush_all(thresholds, state);
 	g_hash_table_remove(thresholds->states, GINT_TO_POINTER(pid));
 }
 
-void thresholds_drain(struct thresholds *thresholds, threshold_fn *on_fact, void *context)
+void thresholds_drain(struct thresholds *thresholds, bool last, threshold_fn *on_fact,
+		      void *context)
 {
 	GHashTableIter iter;
 	gpointer value;
@@ -382,7 +491,8 @@ void thresholds_drain(struct thresholds *thresholds, threshold_fn *on_fact, void
 		struct state *state = value;
 
 		for (i = 0; i < THRESHOLD_NAMES && state->glibc; i++)
-			flush(thresholds, state, i);
+			if (last || !state->held || state->known[i].how != THRESHOLD_READ)
+				flush(thresholds, state, i);
 	}
 	for (i = 0; i < thresholds->changes->len; i++)
 		on_fact(context, &g_array_index(thresholds->changes, struct threshold_fact, i));

@@ -4,7 +4,7 @@
  * what its calls do, and who moved them.
  *
  * Pure: records in, facts out. The rules are glibc's (malloc/malloc.c): a block of at least
- * mmap_threshold gets a mapping of its own; freeing one of at most 32 MiB that is larger than the
+ * mmap_threshold gets a mapping of its own; freeing one of less than 32 MiB that is larger than the
  * threshold raises mmap_threshold to its size and trim_threshold to twice that, unless a tunable or
  * mallopt pinned them; a heap that grows grows by the block and top_pad; free trims a top of
  * at least trim_threshold. All three are 128 KiB at the start.
@@ -63,9 +63,12 @@ void thresholds_set_glibc(struct thresholds *thresholds, pid_t pid, bool glibc);
 void thresholds_block(struct thresholds *thresholds, const struct memtoll_block *block);
 void thresholds_mapping(struct thresholds *thresholds, const struct memtoll_mapping *mapping);
 
-/* The values as they lie in libc's data at now_ns, by enum threshold_name. */
+/*
+ * The values as they lie in libc's data at now_ns, by enum threshold_name, and whether they move no
+ * more. Records of what was before may still come: so what was read is reported one drain later.
+ */
 void thresholds_read(struct thresholds *thresholds, pid_t pid, uint64_t now_ns,
-		     const uint64_t *values);
+		     const uint64_t *values, bool pinned);
 
 /* What is known now. False: nothing, or the process's malloc is not glibc's. */
 bool thresholds_get(const struct thresholds *thresholds, pid_t pid, enum threshold_name name,
@@ -86,10 +89,11 @@ struct threshold_fact {
 
 typedef void threshold_fn(void *context, const struct threshold_fact *fact);
 
-/* A dead process whose facts have been drained. */
+/* A dead process, after the drain that has its records. */
 void thresholds_forget(struct thresholds *thresholds, pid_t pid);
 
-/* Facts since the last drain, oldest first for each process. */
-void thresholds_drain(struct thresholds *thresholds, threshold_fn *on_fact, void *context);
+/* Facts since the last drain, oldest first for each process. last: no records will come. */
+void thresholds_drain(struct thresholds *thresholds, bool last, threshold_fn *on_fact,
+		      void *context);
 
 #endif /* MEMTOLL_THRESHOLDS_H */

@@ -528,6 +528,7 @@ static void print_thresholds(struct page *page)
 		" WHEN t.high_bytes IS NULL THEN printf('at least %,d bytes', t.low_bytes)"
 		" ELSE printf('%,d to %,d bytes', t.low_bytes, t.high_bytes) END ||"
 		" CASE t.how WHEN 'tunable' THEN ', set in the environment'"
+		" WHEN 'read' THEN CASE t.changes WHEN 0 THEN ', from before the recording' ELSE '' END"
 		" WHEN 'inherited' THEN ', from its parent' ELSE '' END ||"
 		" CASE WHEN t.changes = 0 THEN '' ELSE CASE WHEN t.before_low_bytes ="
 		" t.before_high_bytes THEN printf(', %,d', t.before_low_bytes) ELSE ', else' END ||"
@@ -539,7 +540,9 @@ static void print_thresholds(struct page *page)
 		" THEN printf(' (%d changes)', t.changes) ELSE '' END END ||"
 		" CASE WHEN (SELECT COUNT(DISTINCT pid) FROM temp.threshold_state) > 1"
 		" THEN printf(' (process %d)', t.pid) ELSE '' END"
-		" FROM temp.threshold_state t WHERE t.how <> 'default' ORDER BY t.pid, t.name LIMIT 6");
+		" FROM temp.threshold_state t WHERE t.how <> 'default' AND NOT (t.how = 'read' AND"
+		" t.changes = 0 AND t.low_bytes = 131072 AND t.high_bytes = 131072)"
+		" ORDER BY t.pid, t.name LIMIT 6");
 	bool first = true;
 	char *name, *text, *label;
 

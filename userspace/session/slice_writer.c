@@ -669,8 +669,8 @@ int slice_commit(struct slice_writer *writer, uint64_t start_ns, uint64_t end_ns
 	ledger_each_access(consumers->ledger, on_access, writer);
 	giveback_drain(consumers->giveback, on_giveback, writer);
 	keep_first_error(writer, advised_write(consumers->advised, recording, want_stack, writer));
-	targets_read_thresholds(writer->config.targets);
-	thresholds_drain(consumers->thresholds, on_threshold, writer);
+	thresholds_drain(consumers->thresholds, targets_read_thresholds(writer->config.targets),
+			 on_threshold, writer);
 	write_runs(writer);
 	read_sums(writer);
 	keep_first_error(writer, reads_commit(consumers->reads, on_read_sum, writer));

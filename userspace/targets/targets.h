@@ -189,8 +189,11 @@ struct targets_losses targets_take_losses(struct targets *targets);
  */
 void targets_show_generated(struct targets *targets, pid_t pid, uint64_t base, const GArray *rows);
 
-/* Read glibc's thresholds out of the processes, as far as it is known where they lie. */
-void targets_read_thresholds(struct targets *targets);
+/*
+ * Read glibc's thresholds out of the processes, as far as it is known where they lie. Whether that
+ * was the last time.
+ */
+bool targets_read_thresholds(struct targets *targets);
 
 /* Write what is known of the allocators. */
 int targets_record_allocators(struct targets *targets);

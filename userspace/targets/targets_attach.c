@@ -65,6 +65,8 @@ int targets_publish(struct targets *targets, pid_t pid)
 	followed->target.start_ns = now_ns();
 	err = publish_process(targets, pid, &maps, has_python ? &python : NULL);
 	followed_start_counting(followed);
+	/* As they were before its calls are seen. */
+	followed_read_thresholds(targets, followed);
 	/* Hits count from here, and so does the time they are compared with. */
 	followed->target.cpu_base_ns = process_cpu_ns(pid);
 	targets_publish_code(targets, followed, &maps);

@@ -193,10 +193,12 @@ void targets_end_counting(struct targets *targets, bool counted)
 	targets->ended_ns = now_ns();
 	count_briefs(targets);
 	g_hash_table_iter_init(&iter, targets->followed);
-	while (counted && g_hash_table_iter_next(&iter, NULL, &value)) {
+	while (g_hash_table_iter_next(&iter, NULL, &value)) {
 		struct followed *followed = value;
 
-		if (!followed->target.exited &&
+		if (!followed->target.exited)
+			followed_look_at_thresholds(followed);
+		if (counted && !followed->target.exited &&
 		    process_row_lives(targets->config.bpf, followed->target.pid, &state) &&
 		    !state.exec_pending)
 			followed_use_counted(followed, state.counted_minor_faults,

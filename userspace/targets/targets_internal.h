@@ -190,5 +190,6 @@ void followed_begin_thresholds(struct targets *targets, const struct followed *f
 
 /* Read them; the values count when all records up to now have been processed. */
 void followed_look_at_thresholds(struct followed *followed);
+void followed_read_thresholds(struct targets *targets, struct followed *followed);
 
 #endif /* MEMTOLL_TARGETS_INTERNAL_H */

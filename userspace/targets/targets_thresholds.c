@@ -38,7 +38,21 @@ void followed_begin_thresholds(struct targets *targets, const struct followed *f
 			     followed_uses_glibc(followed));
 }
 
-void targets_read_thresholds(struct targets *targets)
+static void take_values(struct targets *targets, struct followed *followed)
+{
+	if (followed->values_ns)
+		thresholds_read(targets->config.thresholds, followed->target.pid,
+				followed->values_ns, followed->values, followed->pinned);
+	followed->values_ns = 0;
+}
+
+void followed_read_thresholds(struct targets *targets, struct followed *followed)
+{
+	followed_look_at_thresholds(followed);
+	take_values(targets, followed);
+}
+
+bool targets_read_thresholds(struct targets *targets)
 {
 	GHashTableIter iter;
 	gpointer value;
@@ -47,11 +61,11 @@ void targets_read_thresholds(struct targets *targets)
 	while (g_hash_table_iter_next(&iter, NULL, &value)) {
 		struct followed *followed = value;
 
-		if (!followed->target.exited)
-			followed_look_at_thresholds(followed);
-		if (followed->values_ns)
-			thresholds_read(targets->config.thresholds, followed->target.pid,
-					followed->values_ns, followed->values);
-		followed->values_ns = 0;
+		/* What happens after the end is not seen, and nobody's doing. */
+		if (followed->target.exited || targets->ended_ns)
+			take_values(targets, followed);
+		else
+			followed_read_thresholds(targets, followed);
 	}
+	return targets->ended_ns;
 }

@@ -8,15 +8,6 @@ WITH RECURSIVE power(bytes) AS (SELECT 131072 UNION ALL
 	SELECT 2 * bytes FROM power WHERE bytes < 1 << 50)
 SELECT bytes FROM power;
 
--- Processes whose program has set glibc's thresholds itself, by mallopt(3): that overrides what its
--- environment says.
-CREATE VIEW glibc_pinned AS
-SELECT pid FROM allocator WHERE kind = 'glibc' AND dynamic = 0
-	AND tunables NOT LIKE '%mmap!_threshold%' ESCAPE '!'
-	AND tunables NOT LIKE '%trim!_threshold%' ESCAPE '!'
-	AND tunables NOT LIKE '%top!_pad%' ESCAPE '!'
-	AND tunables NOT LIKE '%mmap!_max%' ESCAPE '!';
-
 -- The allocator's function that is in a stack, the outermost: of a call that was not probed just
 -- then.
 CREATE VIEW stack_call AS

@@ -34,3 +34,13 @@ SELECT n.pid, n.name, n.low_bytes, n.high_bytes, l.how, l.call, l.stack_id, l.ch
 	CASE WHEN l.change THEN l.before_low END AS before_low_bytes,
 	CASE WHEN l.change THEN l.before_high END AS before_high_bytes
 FROM numbered n JOIN last l ON l.pid = n.pid AND l.name = n.name AND l.place = 1 WHERE n.back = 1;
+
+-- Processes whose program has set glibc's thresholds itself, by mallopt(3): that overrides what its
+-- environment says. Where the environment sets one, none of them moves by itself any more.
+CREATE VIEW glibc_pinned AS
+SELECT pid FROM allocator WHERE kind = 'glibc' AND dynamic = 0
+	AND ((tunables NOT LIKE '%mmap!_threshold%' ESCAPE '!'
+		AND tunables NOT LIKE '%trim!_threshold%' ESCAPE '!'
+		AND tunables NOT LIKE '%top!_pad%' ESCAPE '!'
+		AND tunables NOT LIKE '%mmap!_max%' ESCAPE '!')
+	OR pid IN (SELECT pid FROM threshold_state WHERE changes > 0));

@@ -97,7 +97,7 @@ static GArray *drain(struct thresholds *thresholds)
 {
 	GArray *facts = g_array_new(FALSE, FALSE, sizeof(struct threshold_fact));
 
-	thresholds_drain(thresholds, collect, facts);
+	thresholds_drain(thresholds, false, collect, facts);
 	return facts;
 }
 
@@ -186,6 +186,10 @@ static void test_tunables(void **state)
 		{ "MALLOC_TOP_PAD_=4096 MALLOC_MMAP_THRESHOLD_=8192", 8192, 131072, 4096 },
 		{ "MALLOC_MMAP_THRESHOLD_=8192 GLIBC_TUNABLES=glibc.malloc.mmap_threshold=16384",
 		  16384, 131072, 131072 },
+		/* Of two of a name the second counts. */
+		{ "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=8192:glibc.malloc.mmap_threshold=16384 "
+		  "MALLOC_MMAP_THRESHOLD_=4096",
+		  16384, 131072, 131072 },
 		{ "GLIBC_TUNABLES=glibc.malloc.mmap_thresholds=7:glibc.malloc.top_pad=x MALLOC_CONF=a:b",
 		  131072, 131072, 131072 },
 	};
@@ -263,25 +267,209 @@ static void test_read(void **state)
 	GArray *facts = drain(thresholds);
 
 	g_array_free(facts, TRUE);
-	thresholds_read(thresholds, PID, 500, values);
+	thresholds_read(thresholds, PID, 500, values, false);
 	facts = drain(thresholds);
 	assert_int_equal(facts->len, 0);
 	g_array_free(facts, TRUE);
 	values[THRESHOLD_TOP_PAD] = 7 * PAGE;
-	thresholds_read(thresholds, PID, 600, values);
+	thresholds_read(thresholds, PID, 600, values, false);
 	assert_bounds(thresholds, THRESHOLD_TOP_PAD, 7 * PAGE, 7 * PAGE);
 	/* Read, and then the record of the free that had done it arrives. */
 	values[THRESHOLD_MMAP] = 2 * MIB + PAGE;
 	values[THRESHOLD_TRIM] = 4 * MIB + 2 * PAGE;
-	thresholds_read(thresholds, PID, 700, values);
+	thresholds_read(thresholds, PID, 700, values, false);
 	free_mapped(thresholds, 2 * MIB, 650);
 	facts = drain(thresholds);
 	assert_int_equal(facts->len, 3);
-	assert_int_equal(FACT(facts, 0).how, THRESHOLD_FREED);
-	assert_int_equal(FACT(facts, 0).time_ns, 651);
-	assert_int_equal(FACT(facts, 2).how, THRESHOLD_READ);
+	assert_int_equal(FACT(facts, 0).how, THRESHOLD_READ);
+	assert_int_equal(FACT(facts, 0).time_ns, 600);
+	assert_int_equal(FACT(facts, 1).how, THRESHOLD_FREED);
+	assert_int_equal(FACT(facts, 1).time_ns, 651);
+	assert_int_equal(FACT(facts, 2).how, THRESHOLD_FREED);
 	assert_bounds(thresholds, THRESHOLD_TRIM, 4 * MIB + 2 * PAGE, 4 * MIB + 2 * PAGE);
 	g_array_free(facts, TRUE);
+}
+
+/* As glibc would leave it after the free of a block of so many bytes. */
+static void read_after(struct thresholds *thresholds, uint64_t size, uint64_t at_ns, bool pinned)
+{
+	uint64_t bytes = (size + 16 + PAGE - 1) & ~(PAGE - 1);
+	uint64_t values[THRESHOLD_NAMES] = { 0 };
+
+	values[THRESHOLD_MMAP] = bytes;
+	values[THRESHOLD_TRIM] = 2 * bytes;
+	values[THRESHOLD_TOP_PAD] = 128 * KIB;
+	thresholds_read(thresholds, PID, at_ns, values, pinned);
+}
+
+static void assert_fact(GArray *facts, guint i, enum threshold_name name, enum threshold_how how,
+			uint64_t low, uint64_t time_ns)
+{
+	assert_true(i < facts->len);
+	assert_int_equal(FACT(facts, i).name, name);
+	assert_int_equal(FACT(facts, i).how, how);
+	assert_int_equal(FACT(facts, i).bounds.low, low);
+	assert_int_equal(FACT(facts, i).time_ns, time_ns);
+}
+
+/* Records of two frees come after what both did was read, one of them after a drain. */
+static void test_records_after_read(void **state)
+{
+	struct thresholds *thresholds = *state;
+	GArray *facts = drain(thresholds);
+
+	g_array_free(facts, TRUE);
+	read_after(thresholds, 3 * MIB, 500, false);
+	/* Older than what was read: it says nothing. */
+	block(thresholds, POOL + 16, 200 * KIB, BLOCK_MMAPPED, 300);
+	free_mapped(thresholds, 1 * MIB, 400);
+	facts = drain(thresholds);
+	assert_int_equal(facts->len, 2);
+	assert_fact(facts, 0, THRESHOLD_MMAP, THRESHOLD_FREED, 1 * MIB + PAGE, 401);
+	assert_fact(facts, 1, THRESHOLD_TRIM, THRESHOLD_FREED, 2 * (1 * MIB + PAGE), 401);
+	g_array_free(facts, TRUE);
+	/* Neither larger than the one before, nor begun before it was read. */
+	free_mapped(thresholds, 512 * KIB, 420);
+	free_mapped(thresholds, 3 * MIB, 510);
+	/* The cause. Its munmap came after the values were read, its call before. */
+	free_mapped(thresholds, 3 * MIB, 500);
+	facts = drain(thresholds);
+	assert_int_equal(facts->len, 2);
+	assert_fact(facts, 0, THRESHOLD_MMAP, THRESHOLD_FREED, 3 * MIB + PAGE, 501);
+	g_array_free(facts, TRUE);
+	/* Where no record comes, nobody has done it; reported a drain later, or with the last. */
+	read_after(thresholds, 5 * MIB, 600, false);
+	facts = drain(thresholds);
+	assert_int_equal(facts->len, 0);
+	read_after(thresholds, 5 * MIB, 700, false);
+	thresholds_drain(thresholds, false, collect, facts);
+	assert_int_equal(facts->len, 2);
+	assert_fact(facts, 0, THRESHOLD_MMAP, THRESHOLD_READ, 5 * MIB + PAGE, 600);
+	read_after(thresholds, 6 * MIB, 800, false);
+	thresholds_drain(thresholds, true, collect, facts);
+	assert_int_equal(facts->len, 4);
+	/* And of a process that has gone. */
+	read_after(thresholds, 7 * MIB, 900, false);
+	thresholds_drain(thresholds, false, collect, facts);
+	thresholds_forget(thresholds, PID);
+	thresholds_drain(thresholds, false, collect, facts);
+	assert_int_equal(facts->len, 6);
+	g_array_free(facts, TRUE);
+}
+
+/* A free is newer than what was read before it and is handed in after it. */
+static void test_read_of_before(void **state)
+{
+	struct thresholds *thresholds = *state;
+
+	free_mapped(thresholds, 3 * MIB, 400);
+	read_after(thresholds, 2 * MIB, 300, false);
+	assert_bounds(thresholds, THRESHOLD_MMAP, 3 * MIB + PAGE, 3 * MIB + PAGE);
+}
+
+/* Attached late: what it had by then is nobody's doing, also where a free would have done the same. */
+static void test_late(void **state)
+{
+	struct thresholds *thresholds = *state;
+	GArray *facts;
+
+	thresholds_start(thresholds, PID, 1000, "", false, 0);
+	thresholds_set_glibc(thresholds, PID, true);
+	read_after(thresholds, 3 * MIB, 1100, false);
+	free_mapped(thresholds, 3 * MIB, 1050);
+	free_mapped(thresholds, 2 * MIB, 1060);
+	free_mapped(thresholds, 3 * MIB, 1200);
+	free_mapped(thresholds, 4 * MIB, 1300);
+	facts = drain(thresholds);
+	assert_int_equal(facts->len, 4);
+	assert_fact(facts, 0, THRESHOLD_MMAP, THRESHOLD_READ, 3 * MIB + PAGE, 1100);
+	assert_fact(facts, 1, THRESHOLD_TRIM, THRESHOLD_READ, 2 * (3 * MIB + PAGE), 1100);
+	assert_fact(facts, 2, THRESHOLD_MMAP, THRESHOLD_FREED, 4 * MIB + PAGE, 1301);
+	g_array_free(facts, TRUE);
+	/* One whose program had set them: no free moves them. */
+	thresholds_start(thresholds, PID, 2000, "", false, 0);
+	thresholds_set_glibc(thresholds, PID, true);
+	read_after(thresholds, 1 * MIB, 2100, true);
+	free_mapped(thresholds, 3 * MIB, 2200);
+	assert_bounds(thresholds, THRESHOLD_MMAP, 1 * MIB + PAGE, 1 * MIB + PAGE);
+}
+
+/* mallopt between frees: those after it have moved nothing, which shows when the values are read. */
+static void test_set_between(void **state)
+{
+	struct thresholds *thresholds = *state;
+	uint64_t values[THRESHOLD_NAMES];
+	GArray *facts = drain(thresholds);
+
+	g_array_free(facts, TRUE);
+	free_mapped(thresholds, 1 * MIB, 200);
+	free_mapped(thresholds, 3 * MIB, 300);
+	free_mapped(thresholds, 4 * MIB, 400);
+	/* Contradicts it: nothing of this kind is needed, but there may be. */
+	block(thresholds, POOL + 16, 2 * MIB, BLOCK_MMAPPED, 450);
+	/* M_MMAP_THRESHOLD alone was set, after the second: trim_threshold proves it. */
+	values[THRESHOLD_MMAP] = 2 * MIB;
+	values[THRESHOLD_TRIM] = 2 * (3 * MIB + PAGE);
+	values[THRESHOLD_TOP_PAD] = 128 * KIB;
+	thresholds_read(thresholds, PID, 500, values, true);
+	facts = drain(thresholds);
+	thresholds_drain(thresholds, true, collect, facts);
+	assert_fact(facts, 0, THRESHOLD_MMAP, THRESHOLD_FREED, 1 * MIB + PAGE, 201);
+	assert_fact(facts, 2, THRESHOLD_MMAP, THRESHOLD_FREED, 3 * MIB + PAGE, 301);
+	assert_fact(facts, 3, THRESHOLD_TRIM, THRESHOLD_FREED, 2 * (3 * MIB + PAGE), 301);
+	assert_fact(facts, 4, THRESHOLD_MMAP, THRESHOLD_MAPPED, 0, 450);
+	assert_fact(facts, 5, THRESHOLD_MMAP, THRESHOLD_READ, 2 * MIB, 500);
+	assert_int_equal(facts->len, 7);
+	g_array_free(facts, TRUE);
+	assert_bounds(thresholds, THRESHOLD_TRIM, 2 * (3 * MIB + PAGE), 2 * (3 * MIB + PAGE));
+	/* A free whose record came after them. */
+	free_mapped(thresholds, 5 * MIB, 480);
+	free_mapped(thresholds, 5 * MIB, 600);
+	assert_bounds(thresholds, THRESHOLD_MMAP, 2 * MIB, 2 * MIB);
+	/* Set before all of them. */
+	thresholds_start(thresholds, PID, 1000, "", true, 0);
+	thresholds_set_glibc(thresholds, PID, true);
+	free_mapped(thresholds, 3 * MIB, 1100);
+	read_after(thresholds, 1 * MIB, 1200, true);
+	facts = drain(thresholds);
+	thresholds_drain(thresholds, true, collect, facts);
+	for (guint i = 0; i < facts->len; i++)
+		assert_int_not_equal(FACT(facts, i).how, THRESHOLD_FREED);
+	g_array_free(facts, TRUE);
+	assert_bounds(thresholds, THRESHOLD_MMAP, 1 * MIB + PAGE, 1 * MIB + PAGE);
+	/* M_TRIM_THRESHOLD alone, after all: mmap_threshold proves the last, and all that it did. */
+	thresholds_start(thresholds, PID, 2000, "", true, 0);
+	thresholds_set_glibc(thresholds, PID, true);
+	free_mapped(thresholds, 3 * MIB, 2100);
+	values[THRESHOLD_MMAP] = 3 * MIB + PAGE;
+	values[THRESHOLD_TRIM] = 1 * MIB;
+	thresholds_read(thresholds, PID, 2200, values, true);
+	facts = g_array_new(FALSE, FALSE, sizeof(struct threshold_fact));
+	thresholds_drain(thresholds, true, collect, facts);
+	assert_int_equal(facts->len, 9); /* three of the exec, three as glibc begins */
+	assert_fact(facts, 5, THRESHOLD_MMAP, THRESHOLD_FREED, 3 * MIB + PAGE, 2101);
+	assert_fact(facts, 6, THRESHOLD_TRIM, THRESHOLD_FREED, 2 * (3 * MIB + PAGE), 2101);
+	assert_fact(facts, 8, THRESHOLD_TRIM, THRESHOLD_READ, 1 * MIB, 2200);
+	g_array_free(facts, TRUE);
+}
+
+/* realloc frees where no bytes are asked; where it copies it moves nothing. */
+static void test_realloc_copies(void **state)
+{
+	map_call(*state, MAP_FN_MUNMAP, FN_REALLOC, 4 * MIB, POOL, 3 * MIB, 0, 200);
+	map_call(*state, MAP_FN_MUNMAP, FN_REALLOCARRAY, 4 * MIB, POOL, 3 * MIB, 0, 210);
+	assert_bounds(*state, THRESHOLD_MMAP, 128 * KIB, 128 * KIB);
+	map_call(*state, MAP_FN_MUNMAP, FN_REALLOC, 0, POOL, 2 * MIB, 0, 300);
+	assert_bounds(*state, THRESHOLD_MMAP, 2 * MIB, 2 * MIB);
+}
+
+/* DEFAULT_MMAP_THRESHOLD_MAX: the chunk's flags are compared with it, too. */
+static void test_largest(void **state)
+{
+	free_mapped(*state, 32 * MIB - 16, 200);
+	assert_bounds(*state, THRESHOLD_MMAP, 128 * KIB, 128 * KIB);
+	free_mapped(*state, 32 * MIB - PAGE - 16, 300);
+	assert_bounds(*state, THRESHOLD_MMAP, 32 * MIB - PAGE, 32 * MIB - PAGE);
 }
 
 /* A child has a copy of its parent's; a free raises it in the one alone. */
@@ -311,6 +499,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_growth_for_another, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_top_pad_and_trim, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_read, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_records_after_read, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_read_of_before, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_late, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_set_between, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_realloc_copies, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_largest, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_fork, setup, teardown),
 	};
 

@@ -296,6 +296,13 @@ def test_thresholds_that_the_program_pins(how: str) -> None:
     made.database.execute("UPDATE allocator SET tunables = 'GLIBC_TUNABLES=glibc.malloc.top_pad=1'")
     (row,) = (row for row in made.judged("finding", "SELECT * FROM finding") if row["code"].endswith("storm"))
     assert row["try"]
+    # ... but where it is mallopt's value all the same: with a tunable set none moves by itself.
+    threshold(made, 1, 1, 1, "tunable", name="top_pad")
+    (row,) = (row for row in made.judged("finding", "SELECT * FROM finding") if row["code"].endswith("storm"))
+    assert row["try"]
+    threshold(made, 2, 3, 3, "read", name="top_pad")
+    (row,) = (row for row in made.judged("finding", "SELECT * FROM finding") if row["code"].endswith("storm"))
+    assert row["try"] is None and value[how] in row["text"], row
 
 
 # What keeping it costs.
