@@ -54,29 +54,50 @@ CREATE TEMP TABLE suffix (text TEXT PRIMARY KEY);
 INSERT INTO temp.suffix VALUES ('.c'), ('.h'), ('.cc'), ('.cpp'), ('.cxx'), ('.hpp'), ('.py'),
 	('.rs'), ('.go'), ('.js'), ('.java'), ('.so');
 
--- What is kept of a library's path, of library_code's pattern: all but what stood for anything.
+-- What is kept of a library's path, of library_code's pattern: all but what stood for anything. Of
+-- what is installed for all programs: that it is. Those of the lowest position come first.
 CREATE TEMP TABLE known (
-	what    TEXT NOT NULL,
-	pattern TEXT NOT NULL,
-	besides TEXT NOT NULL,
-	kept    TEXT NOT NULL
+	position INTEGER NOT NULL,
+	pattern  TEXT NOT NULL,
+	besides  TEXT NOT NULL,
+	kept     TEXT NOT NULL,
+	whole    INTEGER NOT NULL	-- nothing is to follow
 );
 INSERT INTO temp.known
-SELECT what, pattern, besides,
-	REPLACE(REPLACE(REPLACE(pattern, '[23]', '3'), '[5.]', '5'), '*', '')
-FROM (SELECT what, pattern, besides FROM library_code WHERE what <> 'function'
+SELECT position, pattern, besides, REPLACE(REPLACE(REPLACE(REPLACE(pattern, '[23]', '3'),
+	'[5.]', '5'), '[[]', '['), '*', ''), position = 1
+FROM (SELECT CASE what WHEN 'module' THEN 1 ELSE 2 END AS position, pattern, besides
+	FROM library_code WHERE what <> 'function'
 	-- the advice on code without names
-	UNION ALL VALUES ('module', '*/node', ''), ('module', '*/java', ''));
+	UNION ALL VALUES (1, '*/node', ''), (1, '*/java', '')
+	UNION ALL SELECT 4, pattern, besides FROM system_code
+	-- whose own it is by where the program lies
+	UNION ALL VALUES (5, '/usr/local/*', ''));
+
+-- Go's library: by the files of its runtime, or of its packages, as library_frame has it.
+INSERT INTO temp.known
+SELECT DISTINCT 3, SUBSTR(file, 1, INSTR(file, '/src/runtime/') + 4) || '*', '',
+	'/usr/local/go/src/', 0
+FROM frame WHERE function GLOB 'runtime.*' AND file GLOB '/*/src/runtime/*'
+UNION ALL
+SELECT 3, d.column1 || p.name || '/*' || s.column1, '', '/usr/local/go/src/', 0
+FROM go_package p JOIN (VALUES (''), ('./')) d JOIN (VALUES ('.go'), ('.s')) s;
+
+CREATE TEMP TABLE of_code (path TEXT PRIMARY KEY);
+INSERT INTO temp.of_code SELECT module FROM frame UNION SELECT file FROM frame
+UNION SELECT executable FROM process WHERE executable IS NOT NULL;
 
 UPDATE temp.hidden SET said = COALESCE((
 	SELECT CASE WHEN pattern LIKE '*%' THEN '/' || number ELSE '' END || kept
-		|| CASE WHEN what = 'module' THEN '' ELSE
+		|| CASE WHEN whole THEN '' ELSE
 			CASE WHEN kept GLOB '*[/: ]' THEN '' ELSE '/' END || 'file-' || number
 				|| COALESCE((SELECT text FROM temp.suffix
 					WHERE was LIKE '%' || text), '')
 		END
 	FROM temp.known
-	WHERE was GLOB pattern AND NOT was GLOB besides ORDER BY what DESC, pattern LIMIT 1),
+	WHERE was GLOB pattern AND NOT was GLOB besides
+		AND (position < 3 OR was IN (SELECT path FROM temp.of_code))
+	ORDER BY position, pattern LIMIT 1),
 	-- shared memory without a file, which is told from files
 	CASE WHEN was IN ('/SYSV00000000', '/SYSV00000000 (deleted)') THEN '/SYSV00000000'
 	     WHEN was GLOB '/SYSV[0-9a-f]*' THEN PRINTF('/SYSV%08x', number)

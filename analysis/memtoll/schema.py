@@ -169,6 +169,6 @@ def put_before(connection: sqlite3.Connection, path: Path) -> frozenset[str]:
         if plain.get(name):
             raise DamagedRecording(f"{path} is damaged: its {name} is no view")
     # All of them rest on tables and each other, and on these, which become tables only when others are made.
-    for name in (*own.kept, "library_frame", "frame_line"):
+    for name in (*own.kept, "library_frame", "system_frame", "frame_line"):
         connection.execute(f'CREATE TEMP VIEW "{name}" AS {own.views[name]}')
     return frozenset(name for name, is_plain in plain.items() if not is_plain)

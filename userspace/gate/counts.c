@@ -52,9 +52,10 @@ static char *column(sqlite3_stmt *row, int index)
 /* The few views that are asked, each once: others take their time, and say nothing of counts. */
 static int make_views(sqlite3 *database)
 {
-	static const char *const names[] = { "losses",	    "toll_kind",   "library_frame",
-					     "frame_line",  "stack_line",  "exact_count",
-					     "count_doubt", "place_doubt", "stack_site" };
+	static const char *const names[] = { "losses",	     "toll_kind",   "library_frame",
+					     "system_frame", "frame_line",  "stack_line",
+					     "exact_count",  "count_doubt", "place_doubt",
+					     "stack_site" };
 	int err = 0;
 	size_t i;
 

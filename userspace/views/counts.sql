@@ -145,6 +145,6 @@ line AS (
 SELECT a.stack_id, a.said AS place, a.name AS function, a.file, a.line,
 	CASE WHEN b.name <> a.name THEN b.said ELSE c.said END AS caller,
 	a.known_as || COALESCE(' < ' || b.known_as, '') || COALESCE(' < ' || c.known_as, '') AS site
-FROM line a LEFT JOIN line b ON b.stack_id = a.stack_id AND b.number = 2 AND b.usable < 3
-LEFT JOIN line c ON c.stack_id = a.stack_id AND c.number = 3 AND c.usable < 3
+FROM line a LEFT JOIN line b ON b.stack_id = a.stack_id AND b.number = 2 AND b.usable < 6
+LEFT JOIN line c ON c.stack_id = a.stack_id AND c.number = 3 AND c.usable < 6
 WHERE a.number = 1;

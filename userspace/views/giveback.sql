@@ -54,7 +54,7 @@ by_itself AS MATERIALIZED (
 			ELSE (SELECT MIN(a.kind) FROM allocator a WHERE a.pid = i.pid
 				AND a.module = l.module AND a.kind NOT IN ('glibc', 'musl')
 				AND a.linkage IN ('preloaded', 'dynamic')) END
-		FROM stack_line l WHERE l.stack_id = i.gave_stack AND (l.usable < 2
+		FROM stack_line l WHERE l.stack_id = i.gave_stack AND (l.usable IN (0, 1, 3, 4)
 			OR l.function LIKE 'runtime.%' OR l.module IN (SELECT module FROM allocator
 				WHERE kind NOT IN ('glibc', 'musl')))
 		ORDER BY l.depth LIMIT 1) AS kind

@@ -68,11 +68,8 @@ SELECT e.grown AS grown_bytes, 1.0 * e.grown / MAX(s.seconds, 0.001) AS bytes_pe
 	EXISTS (SELECT 1 FROM watch WHERE call NOT IN ('syscall', 'read_other')) AS in_part,
 	COALESCE((SELECT p.caller FROM stack_place p WHERE p.stack_id = t.stack_id), '?')
 		-- who calls it: what a wrapper of malloc makes is of many
-		|| COALESCE(', called at ' || (SELECT l.said FROM stack_line l
-			WHERE l.stack_id = t.stack_id AND l.usable < 3 AND l.depth > (
-				SELECT MIN(i.depth) FROM stack_line i WHERE i.stack_id = l.stack_id
-					AND i.depth > 0 AND i.usable < 3)
-			ORDER BY l.depth LIMIT 1), '') AS place
+		|| COALESCE(', called at ' || (SELECT p.called_at FROM stack_place p
+			WHERE p.stack_id = t.stack_id), '') AS place
 FROM ends e JOIN hold_span s LEFT JOIN hold_site t ON t.rank = 1;
 
 -- What was kept in the last look because of live blocks, by who made them, most bytes first. at:
@@ -105,11 +102,8 @@ site AS MATERIALIZED (
 SELECT t.at, t.call, t.stack_id, t.size, t.hint, CAST(ROUND(t.bytes) AS INTEGER) AS bytes,
 	t.blocks, CASE WHEN t.call <> '' THEN COALESCE(
 		(SELECT p.caller FROM stack_place p WHERE p.stack_id = t.stack_id), '?')
-		|| COALESCE(', called at ' || (SELECT l.said FROM stack_line l
-			WHERE l.stack_id = t.stack_id AND l.usable < 3 AND l.depth > (
-				SELECT MIN(i.depth) FROM stack_line i WHERE i.stack_id = l.stack_id
-					AND i.depth > 0 AND i.usable < 3)
-			ORDER BY l.depth LIMIT 1), '') END AS place,
+		|| COALESCE(', called at ' || (SELECT p.called_at FROM stack_place p
+			WHERE p.stack_id = t.stack_id), '') END AS place,
 	SUM(t.bytes) OVER (PARTITION BY t.at) >= MAX(1048576, 0.05 * (
 		SELECT last_bytes FROM hold_change WHERE part = 'rss')) AS matters,
 	ROW_NUMBER() OVER (PARTITION BY t.at ORDER BY t.bytes DESC, t.call, t.stack_id) AS rank

@@ -17,14 +17,20 @@ CREATE VIEW indexed_view AS
 SELECT column1 AS name, column2 AS columns FROM (VALUES ('frame_line', 'frame_id'));
 
 -- What each frame is called. usable: 0 is a source line of the program's own code, 1 a name of it,
--- 2 a place in it without a name; then names of the language's library (library_code), then of the
--- C library. A table of its own, as many views ask for stacks, each of which is a few frames.
+-- 2 a place in it without a name; 3 to 5 the same of what is installed for all programs
+-- (system_code); 6 a name of the language's library (library_code), 7 of the C library, 8 nothing.
+-- Code made at run time has no lines that could be installed for it: its name is as good as a line,
+-- but where an interpreter's own frames, with lines, stand beside it. A table of its own, as many
+-- views ask for stacks, each of which is a few frames.
 CREATE VIEW frame_line AS
 SELECT frame_id, function, module, file, line, kind, name, place,
-	CASE WHEN NOT library AND line > 0 AND file <> '' THEN 0
-	     WHEN NOT library AND function <> '' THEN 1
-	     WHEN NOT library AND base <> '' THEN 2
-	     WHEN function = '' THEN 5 WHEN libc THEN 4 ELSE 3 END AS usable,
+	CASE WHEN library THEN CASE WHEN function = '' THEN 8 WHEN libc THEN 7 ELSE 6 END
+	     WHEN function = '' AND base = '' AND (line <= 0 OR file = '') THEN 8
+	     ELSE 3 * system + CASE WHEN line > 0 AND file <> '' THEN 0
+		WHEN function = '' THEN 2
+		WHEN kind IN ('jit', 'javascript') AND NOT (SELECT EXISTS (SELECT 1 FROM frame
+			WHERE kind IN ('python', 'ruby', 'php'))) THEN 0
+		ELSE 1 END END AS usable,
 	CASE WHEN function = '' THEN place
 	     WHEN line > 0 AND file <> '' THEN place || ' (' || function || ')'
 	     WHEN base <> '' THEN function || ' (' || base || ')'
@@ -47,7 +53,8 @@ FROM (
 			SUBSTR(SUBSTR(f.module, -256), 1 + LENGTH(RTRIM(SUBSTR(f.module, -256),
 				REPLACE(SUBSTR(f.module, -256), '/', '')))) AS base,
 			f.frame_id IN (SELECT frame_id FROM library_frame) AS library,
-			f.frame_id IN (SELECT frame_id FROM library_frame WHERE libc) AS libc
+			f.frame_id IN (SELECT frame_id FROM library_frame WHERE libc) AS libc,
+			f.frame_id IN (SELECT frame_id FROM system_frame) AS system
 		FROM frame f));
 
 -- One line per frame of a stack; of one that is in no file the address is its place. The first of
@@ -59,15 +66,20 @@ SELECT s.stack_id, s.depth, l.function, l.module, l.file, l.line, l.kind, l.name
 FROM stack_frame s JOIN frame_line l ON l.frame_id = s.frame_id;
 
 -- What a sentence calls the place of a stack. caller: where depth 0 is the allocator's own
--- function, which says nothing; NULL of a stack without callers. own: it is the program's own
--- code; where a runtime maps memory on a stack of its own there is none.
+-- function, which says nothing; NULL of a stack without callers. called_at: who calls that place;
+-- NULL where no code but a library's does. own: it is the program's own code; where a runtime maps
+-- memory on a stack of its own there is none.
 CREATE VIEW stack_place AS
 SELECT s.stack_id,
 	(SELECT l.said FROM stack_line l WHERE l.stack_id = s.stack_id
 		ORDER BY l.usable, l.depth LIMIT 1) AS code,
 	(SELECT l.said FROM stack_line l WHERE l.stack_id = s.stack_id AND l.depth > 0
 		ORDER BY l.usable, l.depth LIMIT 1) AS caller,
-	(SELECT MIN(l.usable) FROM stack_line l WHERE l.stack_id = s.stack_id) < 3 AS own
+	(SELECT l.said FROM stack_line l WHERE l.stack_id = s.stack_id AND l.usable < 6
+		AND l.depth > (SELECT i.depth FROM stack_line i WHERE i.stack_id = s.stack_id
+			AND i.depth > 0 ORDER BY i.usable, i.depth LIMIT 1)
+		ORDER BY l.usable / 3, l.depth LIMIT 1) AS called_at,
+	(SELECT MIN(l.usable) FROM stack_line l WHERE l.stack_id = s.stack_id) < 6 AS own
 FROM stack s;
 
 -- The lines of a stack that a report in text has room for, cut to its columns.
@@ -90,7 +102,7 @@ SELECT share, unsaid, EXISTS (SELECT 1 FROM not_captured WHERE toll = 'map') AS 
 FROM (
 	SELECT TOTAL(time_ns) / MAX(all_ns, 1.0) AS share,
 		TOTAL(CASE WHEN NOT EXISTS (SELECT 1 FROM stack_line l WHERE l.stack_id
-			IN (f.allocated_stack, f.touched_stack) AND l.usable < 3)
+			IN (f.allocated_stack, f.touched_stack) AND l.usable < 6)
 			THEN time_ns END) / MAX(all_ns, 1.0) AS unsaid
 	FROM (
 		SELECT allocated_stack, touched_stack, time_ns,
@@ -111,6 +123,38 @@ FROM (
 	WHERE a.stack_id IS NOT NULL OR t.stack_id IS NOT NULL
 	GROUP BY 1);
 
+-- How much of that time has a stack that ended in code made at run time, where that is a tenth: it
+-- keeps no frame pointers, and no file has rules for it. What lies farther out and is in nothing
+-- that is known was read where a frame pointer should have been. java: most of it is Java's, or as
+-- much as any other's. One row at most.
+CREATE VIEW ended_in_made AS
+WITH
+ended AS MATERIALIZED (
+	SELECT s.stack_id, EXISTS (SELECT 1 FROM process p
+			WHERE p.pid = s.pid AND p.executable GLOB '*/java')
+		OR EXISTS (SELECT 1 FROM stack_frame k JOIN frame f ON f.frame_id = k.frame_id
+			WHERE k.stack_id = s.stack_id AND f.module GLOB '*/libjvm.so') AS java
+	FROM stack s
+	WHERE s.stopped NOT IN ('', 'depth', 'probe') AND 'jit' = (
+		SELECT f.kind FROM stack_frame k JOIN frame f ON f.frame_id = k.frame_id
+		WHERE k.stack_id = s.stack_id
+			AND (f.kind = 'jit' OR f.function <> '' OR f.module <> '')
+		ORDER BY k.depth DESC LIMIT 1)
+)
+SELECT share, 2 * java_ns >= ended_ns AS java
+FROM (
+	SELECT SUM(ended_ns) / MAX(SUM(time_ns), 1.0) AS share, SUM(ended_ns) AS ended_ns,
+		SUM(java * ended_ns) AS java_ns
+	FROM (
+		SELECT s.time_ns, COALESCE(a.java, t.java, 0) AS java,
+			CASE WHEN COALESCE(a.stack_id, t.stack_id) IS NULL THEN 0.0
+				ELSE s.time_ns END AS ended_ns
+		FROM sites s LEFT JOIN ended a ON a.stack_id = s.allocated_stack
+		LEFT JOIN ended t ON t.stack_id = s.touched_stack
+		WHERE s.allocated_stack IN (SELECT stack_id FROM stack)
+			OR s.touched_stack IN (SELECT stack_id FROM stack)))
+WHERE share >= 0.1;
+
 -- The file without debug symbols that the code of most time is in: its places are addresses. Frames
 -- of the first few, as further ones are in no sentence, and only where no code of the stack's own
 -- has a name: that is what a sentence calls the place. One row at most.
@@ -123,7 +167,7 @@ FROM (
 		AND k.depth < 4
 	CROSS JOIN frame f ON f.frame_id = k.frame_id
 	WHERE s.share >= 0.001 AND f.function = '' AND f.kind = 'native' AND f.module LIKE '/%'
-		AND NOT EXISTS (SELECT 1 FROM stack_line l WHERE l.stack_id = k.stack_id
-			AND l.usable < 2))
+		AND (SELECT MIN(l.usable) FROM stack_line l WHERE l.stack_id = k.stack_id)
+			NOT IN (0, 1, 3, 4))
 GROUP BY module HAVING SUM(share) >= 0.05
 ORDER BY SUM(share) DESC, module LIMIT 1;

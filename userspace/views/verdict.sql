@@ -701,6 +701,13 @@ SELECT 9, PRINTF('code that was %s has no names, in stacks of %.0f %% of the tim
 	ELSE 'a runtime that writes /tmp/perf-PID.map gives them' END
 FROM fileless
 UNION ALL
+SELECT 9, PRINTF('stacks of %.0f %% of the sites'' time end in code made at run time that keeps no '
+	|| 'frame pointers: who called it is unknown; ', 100.0 * share) || CASE WHEN java
+	THEN 'started with -XX:+PreserveFramePointer Java''s are whole, and nearly all of them '
+		|| 'are where Java 17 or newer is recorded with --jvm-perfmap'
+	ELSE 'those of a runtime that keeps them, or has an option to, are whole' END
+FROM ended_in_made
+UNION ALL
 SELECT 6, PRINTF('%.0f %% of the time is at code of %s that has no names: install its debug '
 		|| 'symbols (Debian, Ubuntu: the -dbgsym package of what dpkg -S %s says)',
 		100.0 * share, base, module)

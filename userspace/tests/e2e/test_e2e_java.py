@@ -36,6 +36,9 @@ pytestmark = pytest.mark.root
 
 KIB = 1024
 FEW = 0.05
+WHOLE = 0.95
+# Rounds after which HotSpot has compiled what makes them: by far more than its thresholds, of some 15,000 calls.
+COMPILED = 500_000
 SOMEBODY = 61681  # no user of any system
 # Compiled, answer() is part of main() in some of the code: its name is that of the whole.
 OWN = {"Clears.answer(int)", "Clears.main(java.lang.String[])"}
@@ -84,6 +87,26 @@ def test_code_that_it_made_has_names(out: Path, classes: Path) -> None:
     assert "OptoRuntime::new_array_C" in " ".join(called) and OWN & set(called), called
     assert called[-1] in ("clone", "clone3", "start_thread"), called
     assert nameless(recording) < FEW
+
+
+@pytest.mark.parametrize("preserved", [False, True])
+def test_frame_pointers_make_stacks_whole(out: Path, classes: Path, preserved: bool) -> None:
+    """What the report says of stacks that end in code without them, for a JVM that is not asked for its code."""
+    options = ("-XX:+PreserveFramePointer",) if preserved else ()
+    with jvm.started(classes, "Clears", str(16 * KIB), options=options) as program:
+        # Compiled by then: what is interpreted has frame pointers.
+        wait_until(lambda: program.lines and program.lines[-1]["rounds"] > COMPILED, "code that is compiled")
+        recording = record(out, "-d", "2s", "-p", str(program.pid), exact=False)
+        goes_on(program)
+    said = [note for note in recording.report["notes"] if "end in code made at run time" in note]
+    stacks = recording.report["stacks"]
+    if preserved:
+        assert not said and stacks["whole_share"] >= WHOLE, stacks
+        return
+    (note,) = said
+    assert "-XX:+PreserveFramePointer" in note and "--jvm-perfmap" in note
+    share = int(note.removeprefix("stacks of ").split(" %")[0])
+    assert share <= 100 * sum(stacks["stopped"].values()) + 1, (note, stacks)
 
 
 def test_map_that_was_there(out: Path, classes: Path) -> None:
