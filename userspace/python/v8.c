@@ -184,6 +184,18 @@ static int32_t type_of(pid_t pid, const int32_t *v8, uint64_t object)
 	return type;
 }
 
+/*
+ * Where an object is now: one that the collector has moved leaves its new address behind in place of
+ * its map, without the tag (MapWord in V8's objects/map-word.h). What refers to it is a copy from
+ * before, as is all that is looked at while its thread goes on.
+ */
+static uint64_t moved_to(pid_t pid, const int32_t *v8, uint64_t object)
+{
+	uint64_t map = field(pid, object, v8[OBJECT_MAP]);
+
+	return map && !(map & 3) ? map + 1 : object;
+}
+
 /* Two reads for all: a stack's functions are mostly known. */
 void v8_code_peek(pid_t pid, const struct python_layout *layout, const uint64_t *addresses,
 		  size_t count, struct python_code_key *keys)
@@ -233,6 +245,7 @@ static bool find_text(pid_t pid, const int32_t *v8, uint64_t string, struct text
 	int32_t type;
 
 	for (deep = 0; deep < STRINGS_DEEP; deep++) {
+		string = moved_to(pid, v8, string);
 		type = type_of(pid, v8, string);
 		if (type < 0 || type >= v8[FIRST_NO_STRING] ||
 		    !code_peek(pid, string - 1 + v8[STRING_LENGTH], &length, sizeof(length)))
@@ -360,21 +373,23 @@ static void read_scope(pid_t pid, const int32_t *v8, uint64_t object, struct sco
 void v8_code_name(pid_t pid, const struct python_layout *layout, struct python_code *code)
 {
 	const int32_t *v8 = layout->v8;
+	uint64_t script = moved_to(pid, v8, code->key.file);
+	uint64_t name = moved_to(pid, v8, code->key.name);
 	struct scope scope = {};
 
-	if (type_of(pid, v8, code->key.file) != v8[TYPE_SCRIPT])
+	if (type_of(pid, v8, script) != v8[TYPE_SCRIPT])
 		return;
-	if (type_of(pid, v8, code->key.name) == v8[TYPE_SCOPE])
-		read_scope(pid, v8, code->key.name, &scope);
+	if (type_of(pid, v8, name) == v8[TYPE_SCOPE])
+		read_scope(pid, v8, name, &scope);
 	else
-		scope.name = code->key.name;
-	code->file = read_string(pid, v8, field(pid, code->key.file, v8[SCRIPT_NAME]));
+		scope.name = name;
+	code->file = read_string(pid, v8, field(pid, script, v8[SCRIPT_NAME]));
 	code->function = read_string(pid, v8, scope.name);
 	if (!code->function || !*code->function) {
 		g_free(code->function);
 		code->function = g_strdup("(anonymous)");
 	}
 	if (scope.has_start)
-		code->first_line = line_at(pid, v8, field(pid, code->key.file, v8[SCRIPT_SOURCE]),
-					   scope.start);
+		code->first_line =
+			line_at(pid, v8, field(pid, script, v8[SCRIPT_SOURCE]), scope.start);
 }

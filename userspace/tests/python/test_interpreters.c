@@ -252,7 +252,17 @@ static const struct {
 #define WORDS 4099
 
 /* Places in python_layout.v8, as v8.c has them. */
-enum { V8_TYPE_SHARED = 26, V8_TYPE_SCRIPT = 27, V8_TYPE_SCOPE = 28 };
+enum {
+	V8_OBJECT_MAP = 7,
+	V8_MAP_TYPE = 8,
+	V8_SCRIPT_NAME = 9,
+	V8_STRING_LENGTH = 11,
+	V8_ONE_BYTE_CHARS = 12,
+	V8_ENCODING_ONE_BYTE = 19,
+	V8_TYPE_SHARED = 26,
+	V8_TYPE_SCRIPT = 27,
+	V8_TYPE_SCOPE = 28,
+};
 
 /* What an object of the interpreter begins with, so that it is looked at further. */
 static uint64_t beginning(GRand *rand, uint32_t kind)
@@ -391,6 +401,59 @@ static void test_hostile_structures(void **state)
 			fail_msg("%zu: %u", i, found[i]);
 }
 
+/* An object of a type, as what refers to it has its address. */
+static uint64_t object_of(const struct python_layout *layout, uint8_t *at, int32_t type)
+{
+	uint64_t map = (uint64_t)(uintptr_t)(at + 192) + 1;
+	uint16_t kept = type;
+
+	memcpy(at + layout->v8[V8_OBJECT_MAP], &map, sizeof(map));
+	memcpy(at + 192 + layout->v8[V8_MAP_TYPE], &kept, sizeof(kept));
+	return (uint64_t)(uintptr_t)at + 1;
+}
+
+static uint64_t string_of(const struct python_layout *layout, uint8_t *at, const char *text)
+{
+	uint32_t length = strlen(text);
+
+	memcpy(at + layout->v8[V8_STRING_LENGTH], &length, sizeof(length));
+	memcpy(at + layout->v8[V8_ONE_BYTE_CHARS], text, length);
+	return object_of(layout, at, layout->v8[V8_ENCODING_ONE_BYTE]);
+}
+
+/* What is left where an object was: the address without its tag, in place of its map. */
+static uint64_t moved(const struct python_layout *layout, uint8_t *from, uint64_t object)
+{
+	uint64_t address = object - 1;
+
+	memcpy(from + layout->v8[V8_OBJECT_MAP], &address, sizeof(address));
+	return (uint64_t)(uintptr_t)from + 1;
+}
+
+/* The collector of V8 moves what a stack refers to, before somebody looks at it. */
+static void test_objects_that_have_moved(void **state)
+{
+	static uint8_t memory[8][256] __attribute__((aligned(8)));
+	struct python_code_key key = {};
+	struct python_layout v8;
+	struct python_code *code;
+	uint64_t name, script;
+
+	(void)state;
+	layout_of_node(&v8);
+	name = moved(&v8, memory[1], string_of(&v8, memory[0], "/srv/serve.js"));
+	script = object_of(&v8, memory[2], v8.v8[V8_TYPE_SCRIPT]);
+	memcpy(memory[2] + v8.v8[V8_SCRIPT_NAME], &name, sizeof(name));
+	key.type = v8.v8[V8_TYPE_SHARED];
+	key.file = moved(&v8, memory[3], script);
+	key.name = moved(&v8, memory[5], string_of(&v8, memory[4], "serve"));
+	code = python_code_read(getpid(), &v8, &key);
+	assert_non_null(code);
+	assert_string_equal(code->function, "serve");
+	assert_string_equal(code->file, "/srv/serve.js");
+	python_code_unref(code);
+}
+
 /* Of a version that no table has: no code at all. */
 static void test_unknown_version(void **state)
 {
@@ -414,6 +477,7 @@ int main(void)
 		cmocka_unit_test(test_code_of_the_library),
 		cmocka_unit_test(test_interpreters_are_found),
 		cmocka_unit_test(test_hostile_structures),
+		cmocka_unit_test(test_objects_that_have_moved),
 		cmocka_unit_test(test_unknown_version),
 	};
 
