@@ -174,10 +174,53 @@ f AS MATERIALIZED (
 ),
 cc AS MATERIALIZED (SELECT * FROM call_cost),
 used_there AS MATERIALIZED (
-	SELECT f.pid, f.allocated_stack AS stack_id, SUM(f.pages) * 4096 AS bytes
+	SELECT f.pid, f.allocated_call AS call, f.allocated_stack AS stack_id,
+		SUM(f.pages) * 4096 AS bytes
 	FROM fault f JOIN fault_class k ON k.class = f.class
-	WHERE k.toll = 'zero.kernel' AND k.writes_page AND f.allocated_call = 'calloc'
-		AND f.in_call = '' GROUP BY f.pid, f.allocated_stack
+	WHERE k.toll = 'zero.kernel' AND k.writes_page AND f.allocated_call IN ('calloc', 'malloc')
+		AND f.in_call = '' GROUP BY f.pid, f.allocated_call, f.allocated_stack
+),
+-- Without what windows missed, as no fault is told to be in those blocks; of calloc what came fresh
+-- from the kernel, of malloc, whose heap may have been used before, no more than is sure.
+seen_there AS MATERIALIZED (
+	SELECT pid, call, stack_id, SUM(calls) AS calls, SUM(bytes) AS bytes,
+		CASE call WHEN 'calloc' THEN SUM(bytes) - SUM(cleared_bytes)
+			ELSE 1.0 * SUM(bytes) / SUM(calls) * SUM(mmapped_calls) END AS fresh_bytes
+	FROM call WHERE call IN ('calloc', 'malloc') AND known_clearing
+	GROUP BY pid, call, stack_id HAVING SUM(calls) > 0
+),
+most_there AS MATERIALIZED (	-- how many times as many there may be; NULL: windows do not tell
+	SELECT pid, call, stack_id, CASE WHEN MAX(estimated) AND COALESCE((SELECT error
+			FROM call_scale s WHERE s.call = e.call), 1.0) >= 1.0 THEN NULL
+		ELSE 1.0 + 1.0 * SUM(calls_error) / MAX(SUM(calls), 1) END AS times
+	FROM call_estimate e WHERE call IN ('calloc', 'malloc') AND known_clearing
+	GROUP BY pid, call, stack_id
+),
+there AS MATERIALIZED (
+	SELECT c.pid, c.call, c.calls, c.cleared_calls, c.cleared_bytes, c.bytes, c.zero_libc_ns,
+		c.mmapped_calls,
+		-- Those that the heap has had; of calloc no more than their time has room for, as
+		-- fast as memset is without misses. NULL: not known.
+		CASE WHEN c.cleared_calls > 0 AND k.memset_bytes_per_s > 0
+			THEN MAX(c.cleared_calls, MIN(c.cleared_calls * COALESCE(mt.times, 1e9),
+				c.zero_libc_ns * k.memset_bytes_per_s / 1e9 * c.cleared_calls
+					/ MAX(c.cleared_bytes, 1)))
+			ELSE (c.calls - c.mmapped_calls) * mt.times END AS calls_at_most,
+		c.calls - c.mmapped_calls AS heap_calls,
+		COALESCE(ut.bytes, 0) AS used_bytes, 1.0 * st.fresh_bytes AS fresh_bytes,
+		1.0 * st.bytes / st.calls AS seen_each,
+		COALESCE((SELECT p.caller FROM stack_place p
+			WHERE p.stack_id = c.stack_id), '') AS place
+	FROM cc c JOIN calibrated k
+	LEFT JOIN used_there ut ON ut.stack_id = c.stack_id AND ut.pid = c.pid
+		AND ut.call = c.call
+	LEFT JOIN seen_there st ON st.stack_id = c.stack_id AND st.pid = c.pid
+		AND st.call = c.call
+	LEFT JOIN most_there mt ON mt.stack_id = c.stack_id AND mt.pid = c.pid
+		AND mt.call = c.call
+	WHERE c.known_clearing AND (c.cleared_calls > 0
+		OR (c.call IN ('calloc', 'malloc') AND c.bytes >= 131072 * c.calls
+			AND c.calls > c.mmapped_calls))
 ),
 -- The place whose callocs libc clears most for, where the rule of clearing is known. By place, not
 -- by stack: each process has stacks of its own.
@@ -186,21 +229,34 @@ libc AS MATERIALIZED (
 		SUM(mmapped_calls) AS mmapped_calls,
 		SUM(cleared_bytes) AS cleared_bytes, SUM(bytes) AS bytes,
 			SUM(zero_libc_ns) AS time_ns,
+		SUM(COALESCE(calls_at_most, 10.0 * cleared_calls)) AS calls_at_most,
 		SUM(SUM(cleared_bytes)) OVER () AS all_bytes,
 		-- Of what came fresh from the kernel faults tell how much the program used, where
 		-- that was a whole block at least.
-		CASE WHEN SUM(bytes) - SUM(cleared_bytes) >= SUM(bytes) / SUM(calls)
-			THEN MIN(1.0, 1.0 * SUM(used_bytes) / (SUM(bytes) - SUM(cleared_bytes)))
-			END AS used
-	FROM (
-		SELECT c.pid, c.calls, c.cleared_calls, c.cleared_bytes, c.bytes, c.zero_libc_ns,
-			c.mmapped_calls,
-			COALESCE(ut.bytes, 0) AS used_bytes,
-			COALESCE((SELECT p.caller FROM stack_place p
-				WHERE p.stack_id = c.stack_id), '') AS place
-		FROM cc c LEFT JOIN used_there ut ON ut.stack_id = c.stack_id AND ut.pid = c.pid
-		WHERE c.known_clearing AND c.cleared_calls > 0)
+		CASE WHEN SUM(fresh_bytes) >= MAX(seen_each)
+			THEN MIN(1.0, SUM(used_bytes) / SUM(fresh_bytes)) END AS used
+	FROM there WHERE cleared_calls > 0
 	GROUP BY place ORDER BY SUM(zero_libc_ns) DESC, place LIMIT 1
+),
+-- What a mapping of its own would cost other large blocks of these processes, which the heap has
+-- now: two mapping calls and a fault for each header, and one for each page that is used, where
+-- that is not known, for all of them. Less what calloc clears of them now, and the faults that
+-- blocks of malloc take now: those that the heap has grown for. Where windows do not tell how many
+-- there are, as many times as many as of the place above.
+beside AS MATERIALIZED (
+	SELECT SUM(ns) AS ns, call, place FROM (
+		SELECT t.call, t.place, SUM(COALESCE(t.calls_at_most, t.heap_calls
+				* (SELECT calls_at_most / cleared_calls FROM libc)) * c.fault_ns
+			* (3 + (t.bytes / t.calls + 4095) / 4096
+				* CASE WHEN t.fresh_bytes >= t.seen_each
+				THEN MIN(1.0, t.used_bytes / t.fresh_bytes) ELSE 1.0 END)
+			- CASE t.call WHEN 'malloc' THEN t.used_bytes / 4096 * c.fault_ns
+				ELSE t.zero_libc_ns END) AS ns
+		FROM there t JOIN calibrated c
+		WHERE t.bytes >= 131072 * t.calls AND t.place <> (SELECT place FROM libc)
+			AND t.pid IN (SELECT pid FROM there WHERE cleared_calls > 0
+				AND place = (SELECT place FROM libc))
+		GROUP BY t.call, t.place HAVING ns > 0 ORDER BY ns DESC, t.call, t.place)
 ),
 threshold AS MATERIALIZED (
 	SELECT mmap_threshold_low AS low, mmap_threshold_high AS high, dynamic FROM allocator
@@ -352,13 +408,17 @@ SELECT
 	l.cleared_bytes * 1.0 / l.cleared_calls >= 0.5 * l.bytes / l.calls
 		OR COALESCE(20 * l.mmapped_calls > l.calls
 			AND 2.0 * l.cleared_bytes / l.cleared_calls >= h.low, 0) AS libc_whole,
-	l.time_ns / l.cleared_calls AS libc_each_ns,
+	l.time_ns / l.calls_at_most AS libc_each_ns,
+	l.calls_at_most > 1.25 * l.cleared_calls AS libc_each_least,
 	NULLIF(l.place, '') AS libc_place, l.all_bytes AS libc_all_bytes, l.used AS libc_used,
 	-- What a mapping for each block saves: it costs two mapping calls and a fault for its
-	-- header, each of them about a fault's price, and a fault for each page that is used.
+	-- header, each of them about a fault's price, and a fault for each page that is used; and
+	-- what is beside.
 	CASE WHEN l.cleared_bytes / l.cleared_calls >= 131072 AND COALESCE(h.dynamic, 1) = 1
-		THEN l.time_ns - l.cleared_calls * c.fault_ns * (3 + COALESCE(l.used, 0)
+		THEN l.time_ns - COALESCE(bs.ns, 0.0)
+			- l.calls_at_most * c.fault_ns * (3 + COALESCE(l.used, 0)
 			* ((l.cleared_bytes / l.cleared_calls + 4095) / 4096)) END AS libc_pin_ns,
+	bs.ns AS beside_ns, bs.call AS beside_call, bs.place AS beside_place,
 	h.low AS threshold_low, h.high AS threshold_high, h.dynamic AS threshold_dynamic,
 	(l.cleared_bytes / l.cleared_calls + 4095) / 4096 AS libc_pages, c.fault_ns, c.malloc_ns,
 	(l.cleared_bytes / l.cleared_calls + 4095) / 4096 * c.fault_ns AS libc_touch_ns,
@@ -411,7 +471,7 @@ LEFT JOIN file_spread fs
 JOIN twice w LEFT JOIN twice_top tt JOIN foreign_libc fl
 JOIN pushed w2 JOIN memory x JOIN from_where fw LEFT JOIN a
 JOIN populate_measure ms JOIN blocks k JOIN touched tp JOIN life b JOIN inside i JOIN huge hu
-LEFT JOIN libc l
+LEFT JOIN libc l LEFT JOIN beside bs
 LEFT JOIN threshold h LEFT JOIN mapper p
 LEFT JOIN room r;
 
@@ -497,8 +557,12 @@ INSERT INTO advice_figure (name, kind, expression) VALUES
 ('libc_calls', 'c zero.libc', 'libc_calls'),
 ('libc_cleared', 'c zero.libc', 'libc_cleared'), ('libc_bytes', 'b', 'libc_bytes'),
 ('libc_time', 't', 'libc_ns'), ('libc_block', 'b', 'libc_block'),
-('libc_asked', 'b', 'libc_asked'), ('libc_each', 't', 'libc_each_ns'),
-('libc_place', 'x', 'libc_place'), ('libc_all_bytes', 'b', 'libc_all_bytes'),
+('libc_asked', 'b', 'libc_asked'),
+-- as below: {libc_each_time} after this one
+('libc_each', 'x', 'CASE WHEN libc_each_least THEN ''at least '' ELSE '''' END
+	|| ''{libc_each_time}'''), ('libc_each_time', 't', 'libc_each_ns'),
+('libc_place', 'x', 'libc_place'), ('beside_call', 'x', 'beside_call'),
+('beside_place', 'x', 'NULLIF(beside_place, '''')'), ('libc_all_bytes', 'b', 'libc_all_bytes'),
 ('libc_pages', 'c', 'libc_pages'), ('fault', 't', 'fault_ns'),
 ('libc_touch', 't', 'libc_touch_ns'),
 ('break_even', 's', 'MIN(1.0, libc_each_ns / libc_touch_ns)'),

@@ -21,7 +21,7 @@ SELECT s.stack_id, (
 	ORDER BY l.depth DESC LIMIT 1) AS call
 FROM (SELECT gave_stack AS stack_id FROM giveback WHERE gave_call = ''
 	UNION SELECT got_stack FROM giveback WHERE got_call = ''
-	UNION SELECT stack_id FROM map_cost WHERE call = 'mremap' AND in_call = '') s;
+	UNION SELECT stack_id FROM map_cost WHERE call IN ('mremap', 'brk') AND in_call = '') s;
 
 -- By process and by the call that gave back, most expensive first. Pages that come back only to be
 -- read, all zeros, cost the program nothing by having gone: kept, they would have to be cleared.
@@ -73,6 +73,16 @@ given AS MATERIALIZED (
 callocs AS MATERIALIZED (
 	SELECT DISTINCT pid FROM call_cost WHERE call = 'calloc' AND bytes >= 131072 * calls
 ),
+-- What was mapped where such pages came back, for each byte of them: most of a block may be unused,
+-- and of some blocks more than of others.
+made AS MATERIALIZED (
+	SELECT m.pid, m.stack_id, 1.0 * m.bytes / a.bytes AS each
+	FROM (SELECT pid, stack_id, SUM(bytes) AS bytes FROM map_cost WHERE call = 'mmap'
+		GROUP BY pid, stack_id) m
+	JOIN (SELECT pid, got_stack, SUM(again_bytes) AS bytes FROM given
+		WHERE how = 'munmap' AND again_bytes > 0 GROUP BY pid, got_stack) a
+		ON a.pid = m.pid AND a.got_stack = m.stack_id
+),
 gave AS MATERIALIZED (
 	SELECT g.pid, g.how, g.by_call AS gave_call, g.gave_stack, SUM(g.calls) AS calls,
 		SUM(g.thread_calls) AS thread_calls, MAX(g.by_kind) AS by_kind,
@@ -86,9 +96,13 @@ gave AS MATERIALIZED (
 		COALESCE(SUM(CASE WHEN fp.class NOT LIKE '%!_populated' ESCAPE '!'
 			THEN g.again_faults * (fp.mean_ns + fp.blocked_mean_ns) END), 0.0)
 			AS again_touch_ns,
-		SUM(CASE WHEN g.for_call = 'calloc' OR (g.for_call = '' AND g.pid IN (
-			SELECT pid FROM callocs)) THEN g.again_bytes ELSE 0 END) AS calloc_bytes
-	FROM given g LEFT JOIN fp ON fp.class = g.class
+		SUM(g.by_calloc * g.again_bytes) AS calloc_bytes,
+		SUM(g.by_calloc * g.again_bytes * COALESCE(m.each, 0.0)) AS calloc_made_bytes,
+		SUM(g.by_calloc * g.again_bytes * (m.each IS NULL)) AS calloc_rest_bytes
+	FROM (SELECT *, for_call = 'calloc' OR (for_call = '' AND pid IN (SELECT pid
+		FROM callocs)) AS by_calloc FROM given) g
+	LEFT JOIN fp ON fp.class = g.class
+	LEFT JOIN made m ON g.how = 'munmap' AND m.pid = g.pid AND m.stack_id = g.got_stack
 	GROUP BY g.pid, g.how, g.by_call, g.gave_stack
 ),
 got AS MATERIALIZED (
@@ -135,8 +149,9 @@ SELECT ROW_NUMBER() OVER (ORDER BY t.again_bytes > 0 DESC, t.again_ns + t.gave_n
 	-- what a memset would clear
 	MAX(0, CASE WHEN t.calloc_bytes = 0 THEN 0
 		WHEN t.mapped_bytes IS NULL THEN t.calloc_bytes - t.twice_bytes
-		ELSE 1.0 * t.mapped_bytes * t.calloc_bytes / t.again_bytes - t.twice_bytes END)
-		AS memset_bytes,
+		ELSE MIN(t.mapped_bytes, t.calloc_made_bytes
+			+ 1.0 * t.mapped_bytes * t.calloc_rest_bytes / t.again_bytes)
+			- t.twice_bytes END) AS memset_bytes,
 	CASE WHEN o.duration_ns > 0 THEN t.gave_bytes * 1e9 / o.duration_ns ELSE 0.0 END
 		AS gave_bytes_per_s,
 	CASE WHEN o.duration_ns > 0 THEN t.again_bytes * 1e9 / o.duration_ns ELSE 0.0 END
@@ -187,10 +202,19 @@ known AS MATERIALIZED (
 		AS tunables
 	FROM allocator GROUP BY pid
 ),
--- of calloc, what came fresh to a kept heap
+-- of calloc, what came fresh to a kept heap: all of it, as far as calls were seen, and what the
+-- heap grew by in them, which is known whether they were or not
 fresh AS MATERIALIZED (
-	SELECT pid, SUM(bytes * (1.0 - 1.0 * mmapped_calls / MAX(calls, 1)) - cleared_bytes)
-		AS bytes FROM call_cost WHERE call = 'calloc' AND known_clearing GROUP BY pid
+	SELECT pid, MAX(bytes) AS bytes FROM (
+		SELECT pid, SUM(bytes * (1.0 - 1.0 * mmapped_calls / MAX(calls, 1))
+			- cleared_bytes) AS bytes
+		FROM call_cost WHERE call = 'calloc' AND known_clearing GROUP BY pid
+		UNION ALL
+		SELECT m.pid, SUM(m.bytes) FROM map_cost m
+		LEFT JOIN stack_call s ON m.in_call = '' AND s.stack_id = m.stack_id
+		WHERE m.call = 'brk' AND COALESCE(NULLIF(m.in_call, ''), s.call) = 'calloc'
+		GROUP BY m.pid)
+	GROUP BY pid
 ),
 moved AS MATERIALIZED (
 	SELECT m.pid, SUM(m.bytes) AS bytes FROM map_cost m

@@ -28,7 +28,8 @@ INSERT INTO advice (code, title, allocator, process, condition, gain, evidence, 
 	page then costs a fault: compare the two prices in the text. What the program does with
 	reused blocks raises no fault and is not seen. How much of a block it uses is known from
 	those that came fresh from the kernel, and taken out of the gain; where none was seen the
-	gain is an upper bound, and memtoll compare tells the truth.
+	gain is an upper bound, and memtoll compare tells the truth. The setting is for every block
+	of 128 KiB and more, of malloc as well: what it would cost those is taken out of the gain.
 
 	The remedy that is right in both cases is in the program: keep one buffer, clear only what
 	was used, or call malloc where everything is overwritten anyway.');
@@ -91,6 +92,9 @@ INSERT INTO advice_text (code, part, choice, condition, allocator, text) VALUES
 'calloc at {libc_place} clears {libc_block} of reused memory a call, {libc_each} each. Reuse one
 	buffer and clear only what was used, or call malloc where everything is overwritten
 	anyway.'),
+('calloc-memset', 2, 0, 'libc_pin_ns + beside_ns > 0.1 * base_ns', 'glibc',
+'A lower mmap_threshold would not help: large blocks of {beside_call} at {beside_place} would then
+	be mapped as well, and fault in each time.'),
 ('calloc-memset', 2, 1, 'libc_pin_ns IS NOT NULL', 'glibc',
 'A lower mmap_threshold would not help: of blocks that came fresh from the kernel {libc_used} was
 	used, and a fault for each page costs more than the memset.'),

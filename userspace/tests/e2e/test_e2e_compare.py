@@ -57,6 +57,14 @@ def compare(
     return Compared(json.loads(result.stdout), result)
 
 
+def tried(advice: Mapping[str, Any], *more: str, command: list[str | Path] | None = None) -> Compared:
+    """What a finding says to try, word for word; command: another one, as where fewer rounds will do."""
+    words = shlex.split(advice["try"])
+    at = words.index("--")
+    assert words[:2] == ["memtoll", "compare"] and at > 2
+    return compare(*words[2:at], *more, command=command or list(words[at + 1 :]), runs=1)
+
+
 def loop(calls: int = CALLS, *more: str) -> list[str | Path]:
     return [workload("calloc_loop"), str(BLOCK), str(calls), *more]
 

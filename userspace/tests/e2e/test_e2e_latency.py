@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from test_e2e_compare import compare
 
 from harness import (
     MIB,
@@ -34,6 +35,7 @@ AHEAD = ("nice", "-n", "-15")
 SMALL = 300_007  # blocks of casebook 6: all of them are gone over, thousands of times what a malloc takes
 FEWER = 100_003  # whose stall is no verdict, and has its cause all the same
 US = 1_000
+NO_FAST_BINS = "GLIBC_TUNABLES=glibc.malloc.mxfast=0"
 
 
 def outliers(recording: Recording, source: str, marker: str) -> list[dict[str, Any]]:
@@ -104,7 +106,8 @@ def test_consolidation(tmp_path: Path, shape: list[str]) -> None:
     for word in ("malloc of 1,024 bytes", "consolidate.c", "times the median", f"{SMALL:,} frees", "glibc 2.43"):
         assert word in verdict["sentence"], verdict
     (advice,) = (advice for advice in verdict["advice"] if advice["code"] == "consolidation")
-    assert "glibc.malloc.mxfast=0" in advice["text"] and "frees" in advice["cost"]
+    assert NO_FAST_BINS in advice["text"] and "frees" in advice["cost"]
+    assert advice["try"].startswith(f"memtoll compare --set {NO_FAST_BINS} -- "), advice
     for word in ("consolidate.c", f"{SMALL:,} frees", "glibc 2.43", "the median"):
         assert word in advice["text"], advice
 
@@ -118,14 +121,16 @@ def test_threshold_of_consolidation(tmp_path: Path, size: str) -> None:
 
 
 def test_no_fast_bins_no_consolidation(tmp_path: Path) -> None:
-    recording = record(
-        tmp_path / "r",
-        command=[*UNDISTURBED, workload("consolidate"), str(FEWER)],
-        env={"GLIBC_TUNABLES": "glibc.malloc.mxfast=0"},
-    )
-    check_buckets(recording)
-    assert "consolidation" not in {outlier["cause"] for outlier in recording.report["outliers"]}
-    assert recording.report["latency"]["free"]["calls"] >= FEWER
+    """What is to be tried, by memtoll compare: the same calls, and none of them long."""
+    command: list[str | Path] = [*UNDISTURBED, workload("consolidate"), str(FEWER)]
+    found = compare("--set", NO_FAST_BINS, "-o", tmp_path / "r", command=command, runs=1)
+    calls = found.toll("alloc")
+    assert calls["count_before"] == calls["count_after"] >= 2 * FEWER
+    without, with_it = (load(tmp_path / f"r-{side}-1.memtoll", found.result) for side in ("without", "with"))
+    assert "consolidation" in {outlier["cause"] for outlier in without.report["outliers"]}
+    check_buckets(with_it)
+    assert "consolidation" not in {outlier["cause"] for outlier in with_it.report["outliers"]}
+    assert with_it.report["latency"]["free"]["calls"] >= FEWER
 
 
 def test_jemalloc_does_not_consolidate(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from test_e2e_proofs import PROOFS, Proof, alone, settings
+from test_e2e_seldom_watched import ROUNDS, SHAPES
 
 from harness import MIB, record
 from measuring import Bound, settle
@@ -61,3 +62,17 @@ def test_blocks_of_many_sizes_for_longer(tmp_path: Path) -> None:
 def test_calloc_that_is_pinned(tmp_path: Path) -> None:
     proof = Proof("calloc-reuse-memset", ("calloc_loop", 10 * MIB, 1009), counts="cpu_ns")
     prove(tmp_path, "calloc of 10 MiB, not used", proof)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_settings_of_callocs_that_are_seldom_watched(name: str) -> None:
+    """What test_e2e_seldom_watched.py has advised saves, and what it must not find advised does not."""
+    shape = SHAPES[name]
+    # What is paid once is no more than a part of it: the faults of a heap that is kept.
+    rounds = ROUNDS if shape.code.endswith("storm") else 4 * ROUNDS
+
+    def once() -> dict[str, float]:
+        with_it, without = (shape.alone(setting, rounds)["cpu_ns"] for setting in (shape.setting, ""))
+        return {"with it, of what it takes without": with_it / without}
+
+    settle(once, {"with it, of what it takes without": Bound(most=0.7) if shape.code else Bound(least=1.0)}, 45)

@@ -242,6 +242,103 @@ def test_opposite_advice_is_never_given_together() -> None:
     assert settings(made) == {"up mmap_threshold", "up trim_threshold"}
 
 
+FRESH = 2  # callocs of heap_blocks that had mappings of their own
+
+
+def seen_in_windows(made: Facts, part: float) -> None:
+    """Only so much of the time was calloc watched, and its calls seen."""
+    ((cpu_ns,),) = made.database.execute("SELECT SUM(cpu_ns) FROM process_slice")
+    length = round(part * cpu_ns)
+    made.row("watch", slice=1, call="calloc", windows=1, watched_ns=length, watched_cpu_ns=length)
+    made.database.execute(
+        "UPDATE call SET calls = ? * calls, bytes = ? * bytes, timed_calls = ? * timed_calls, cpu_ns = ? * cpu_ns,"
+        " cleared_calls = ? * cleared_calls, cleared_bytes = ? * cleared_bytes, cleared_cpu_ns = ? * cleared_cpu_ns"
+        " WHERE call = 'calloc'",
+        (part,) * 7,
+    )
+    # What came fresh was seen: it is at the program's start.
+    made.database.execute(
+        "UPDATE call SET bytes = cleared_bytes + ?, calls = cleared_calls + ? WHERE call = 'calloc'",
+        (FRESH * 10 * MIB, FRESH),
+    )
+    made.database.execute("UPDATE hit SET hits = ? * hits WHERE probe = 'calloc'", (part,))
+
+
+@pytest.mark.parametrize("part", [1.0, 1 / 16])
+@pytest.mark.parametrize("used", [0.0, 0.5, 1.0])
+def test_what_is_used_of_blocks_does_not_depend_on_windows(part: float, used: float) -> None:
+    """Faults are always counted, and callocs scaled: their quotient is of what was seen of both."""
+    made = facts.heap_blocks()
+    site = made.one("SELECT stack_id FROM call WHERE call = 'calloc'")["stack_id"]
+    pages = round(used * FRESH * 10 * MIB / PAGE)
+    if pages:
+        made.fault("zero", pages, FAULT_NS, allocated_stack=site, allocated_call="calloc")
+    if part < 1:
+        seen_in_windows(made, part)
+    assert made.one("SELECT libc_used FROM measure")["libc_used"] == pytest.approx(used, abs=0.001)
+    found = given(made)
+    assert ("calloc-reuse-memset" in found) == (used == 0), found
+    if used:
+        assert "would not help" in found["calloc-memset"]["text"]
+        assert not any(row["try"] for row in found.values())
+
+
+def test_price_of_few_calls_that_were_seen_is_a_lower_bound() -> None:
+    """One window says next to nothing of how many calls there were: no more than their time has room for."""
+    exact, made = facts.heap_blocks(), facts.heap_blocks()
+    seen_in_windows(made, 1 / 16)
+    made.database.execute("UPDATE call SET calls = calls / 8, cleared_calls = cleared_calls / 8 WHERE call = 'calloc'")
+    made.database.execute(
+        "UPDATE call SET bytes = calls * ?, cleared_bytes = cleared_calls * ? WHERE call = 'calloc'",
+        (10 * MIB, 10 * MIB),
+    )
+    sql = "SELECT libc_each_ns, libc_each_least FROM measure"
+    assert not exact.one(sql)["libc_each_least"]
+    assert exact.one(sql)["libc_each_ns"] == pytest.approx(83 * US, rel=0.05)
+    row = made.one(sql)
+    assert row["libc_each_least"]
+    assert row["libc_each_ns"] == pytest.approx(10 * MIB / 120.0, rel=0.01)
+    assert "of each: at least 87" in given(made)["calloc-reuse-memset"]["text"]
+
+
+@pytest.mark.parametrize(
+    ("call", "size", "used", "harm"),
+    [
+        ("malloc", 3 * MIB, 1.0, True),
+        ("malloc", 3 * MIB, None, True),  # none of it came fresh: it may be used
+        ("malloc", 3 * MIB, 0.0, False),
+        ("malloc", 100 * KIB, 1.0, False),  # stays in the heap
+        ("calloc", 3 * MIB, 1.0, True),
+        ("calloc", 3 * MIB, 0.0, False),
+    ],
+)
+def test_pin_is_not_advised_where_it_costs_other_blocks(call: str, size: int, used: float | None, harm: bool) -> None:
+    """The heap has them, and they are used again without a fault: the setting is for all of them."""
+    made = facts.heap_blocks()
+    site, calls = facts.loop_stack(made, call, 52), 1009
+    fresh = 0 if used is None else 3
+    cleared = {"cleared_calls": calls - fresh, "cleared_bytes": (calls - fresh) * size} if call == "calloc" else {}
+    made.call(call, site, calls, bytes=calls * size, cpu_ns=round(calls * (INSIDE + MALLOC_NS)), mmapped_calls=fresh,
+              **cleared)  # fmt: skip
+    if used:
+        made.fault("zero", round(used * fresh * size / PAGE), FAULT_NS, allocated_stack=site, allocated_call=call)
+    found = given(made)
+    assert ("calloc-reuse-memset" in found) == (not harm), found
+    if harm:
+        text = found["calloc-memset"]["text"]
+        assert f"large blocks of {call} at calloc_loop.c:52 (round_once) would then be mapped as well" in text
+
+
+def test_blocks_that_stay_are_not_mapped_anew() -> None:
+    """Of malloc, from a heap that grew for them: each page has its one fault already."""
+    made = facts.heap_blocks()
+    site, calls, size = facts.loop_stack(made, "malloc", 52), 211, 3 * MIB
+    made.call("malloc", site, calls, bytes=calls * size, cpu_ns=round(calls * (INSIDE + MALLOC_NS)))
+    made.fault("zero", calls * size // PAGE, FAULT_NS, allocated_stack=site, allocated_call="malloc")
+    beside = made.one("SELECT beside_ns FROM measure")["beside_ns"]
+    assert beside == pytest.approx(calls * 3 * FAULT_NS)
+
+
 def trimmed_heap(given: int = 600 * MIB) -> Facts:
     """The top is given back and comes again: the kernel clears it, and calloc's memset after that: 1,100 MiB in all."""
     made = facts.naive_calloc()
