@@ -87,14 +87,18 @@ struct reading {
 /* One row; of one that does not change any more, and is of a process that has gone, the end. */
 static void take_row(const struct reading *reading, const uint64_t *key, const uint64_t *values)
 {
+	enum sums_owner owner;
 	uint32_t tgid;
 
-	sums_add_cpus(reading->total, values, reading->words, reading->pairs, reading->cpus);
 	memcpy(&tgid, key, sizeof(tgid));
+	owner = reading->reader->owner(reading->reader->context, tgid);
+	if (owner == OWNER_COMING)
+		return;
+	sums_add_cpus(reading->total, values, reading->words, reading->pairs, reading->cpus);
 	if (take_news(reading->last, key, reading->total, reading->before, reading->words,
 		      reading->pairs)) {
 		reading->reader->each(reading->reader->context, key, reading->total);
-	} else if (reading->reader->forgotten(reading->reader->context, tgid)) {
+	} else if (owner == OWNER_GONE) {
 		bpf_map_delete_elem(reading->fd, key);
 		g_hash_table_remove(reading->last, key);
 	}
@@ -194,6 +198,7 @@ void sums_each_place(struct bpf_map *map, GHashTable *last, const struct sums_re
 			const uint64_t row[KEY_WORDS] = { at, cpu };
 
 			if (places[cpu].state == PLACE_TAKEN &&
+			    reader->owner(reader->context, places[cpu].key.tgid) != OWNER_COMING &&
 			    take_news(last, row, (uint64_t *)&places[cpu].call, before, CALL_WORDS,
 				      CALL_PAIRS))
 				reader->each(reader->context, &places[cpu].key,

@@ -15,14 +15,18 @@
  */
 void sums_add_cpus(uint64_t *total, const uint64_t *values, size_t words, size_t pairs, int cpus);
 
+/* What is known of the process that a row belongs to. */
+enum sums_owner {
+	OWNER_KNOWN,
+	OWNER_GONE,   /* its rows that have not changed are deleted */
+	OWNER_COMING, /* its fork is still to be told of: its rows wait for the next time */
+};
+
 /* Receives sums. Keys begin with a process's number. */
 struct sums_reader {
 	/* What a row has become since the last time, where it has. */
 	void (*each)(void *context, const void *key, const uint64_t *delta);
-	/*
-	 * Whether a process is no longer of interest: its rows that have not changed are deleted.
-	 */
-	bool (*forgotten)(void *context, uint32_t tgid);
+	enum sums_owner (*owner)(void *context, uint32_t tgid);
 	void *context;
 };
 

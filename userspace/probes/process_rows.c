@@ -55,6 +55,14 @@ bool process_row_lives(struct memtoll_bpf *bpf, pid_t pid, struct memtoll_target
 	return !state->ended;
 }
 
+bool process_row_exists(struct memtoll_bpf *bpf, pid_t pid)
+{
+	struct memtoll_target_state state;
+	uint32_t key = pid;
+
+	return !bpf_map_lookup_elem(bpf_map__fd(bpf->maps.process_states), &key, &state);
+}
+
 void process_row_remove(struct memtoll_bpf *bpf, pid_t pid)
 {
 	uint32_t key = pid;

@@ -23,6 +23,8 @@ int process_row_put(struct memtoll_bpf *bpf, pid_t pid, const struct memtoll_tar
  */
 bool process_row_lives(struct memtoll_bpf *bpf, pid_t pid, struct memtoll_target_state *state);
 
+bool process_row_exists(struct memtoll_bpf *bpf, pid_t pid);
+
 /* It may have none. */
 void process_row_remove(struct memtoll_bpf *bpf, pid_t pid);
 

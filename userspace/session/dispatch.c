@@ -82,11 +82,12 @@ static void on_process(struct dispatch *dispatch, const void *record)
 		if (dispatch->launched && dispatch->started)
 			dispatch->started(dispatch->adopt_context);
 		if (process->brief) {
-			targets_forked_brief(targets, process->tgid, process->other);
+			targets_forked_brief(targets, process->tgid, process->other,
+					     process->time_ns);
 			break;
 		}
 		adopt(dispatch, (pid_t)process->other);
-		targets_forked(targets, process->tgid, process->other, false);
+		targets_forked(targets, process->tgid, process->other, process->time_ns, false);
 		break;
 	case PROCESS_EXEC:
 		observers_executed(dispatch->observers, WITH_RECORDS, process->tgid);

@@ -345,8 +345,8 @@ static int write_files(struct reads *reads)
  * A program may read more files than the map can hold. What did not change for a whole slice is
  * taken out of it, with what it has then.
  */
-static void commit_sums(struct reads *reads, const struct kernel_sums *sums, read_fn *on_read,
-			void *context)
+static void commit_sums(struct reads *reads, const struct kernel_sums *sums, owner_fn *owner,
+			read_fn *on_read, void *context)
 {
 	g_autofree uint64_t *values = g_new0(uint64_t, SUM_WORDS * sums->cpus);
 	struct memtoll_read_key key, next;
@@ -356,7 +356,8 @@ static void commit_sums(struct reads *reads, const struct kernel_sums *sums, rea
 
 	for (more = !bpf_map_get_next_key(sums->fd, NULL, &key); more; key = next) {
 		more = !bpf_map_get_next_key(sums->fd, &key, &next);
-		if (bpf_map_lookup_elem(sums->fd, &key, values))
+		if (owner(context, key.tgid) == OWNER_COMING ||
+		    bpf_map_lookup_elem(sums->fd, &key, values))
 			continue;
 		last = g_hash_table_lookup(sums->last, &key);
 		if (!last) {
@@ -375,13 +376,13 @@ static void commit_sums(struct reads *reads, const struct kernel_sums *sums, rea
 	}
 }
 
-int reads_commit(struct reads *reads, read_fn *on_read, void *context)
+int reads_commit(struct reads *reads, owner_fn *owner, read_fn *on_read, void *context)
 {
 	size_t i;
 	int err;
 
 	for (i = 0; i < G_N_ELEMENTS(reads->sums); i++)
-		commit_sums(reads, &reads->sums[i], on_read, context);
+		commit_sums(reads, &reads->sums[i], owner, on_read, context);
 	err = write_files(reads);
 	return err ? err : write_reuses(reads);
 }

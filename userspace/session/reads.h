@@ -7,6 +7,7 @@
 #include <linux/types.h>
 
 #include "bpf/wire/records.h"
+#include "events/sums.h"
 #include "recording/recording.h"
 
 struct reads;
@@ -23,11 +24,12 @@ void reads_run(struct reads *reads, const struct memtoll_read *run);
 void reads_fault(struct reads *reads, const struct memtoll_run *run);
 
 typedef void read_fn(void *context, const struct file_read_fact *fact);
+typedef enum sums_owner owner_fn(void *context, uint32_t tgid);
 
 /*
  * Give out the kernel's sums as differences to the last call, and write what is known of the files.
  * 0, or -errno of the recording.
  */
-int reads_commit(struct reads *reads, read_fn *on_read, void *context);
+int reads_commit(struct reads *reads, owner_fn *owner, read_fn *on_read, void *context);
 
 #endif /* MEMTOLL_READS_H */

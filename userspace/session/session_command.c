@@ -59,7 +59,7 @@ static void launched_ready(void *context, pid_t pid)
 
 static void launched_forked(void *context, pid_t child, pid_t parent)
 {
-	targets_forked(((struct session *)context)->targets, parent, child, true);
+	targets_forked(((struct session *)context)->targets, parent, child, now_ns(), true);
 	let_go_on(context);
 }
 

@@ -601,13 +601,9 @@ void slice_name_stacks(struct slice_writer *writer, pid_t pid)
 	kernel_stacks_each(writer->consumers->kernel_stacks, pid, name_stack, writer);
 }
 
-/* Of a row that has not changed for a slice. 0: all processes not traced. */
-static bool is_forgotten(void *context, uint32_t tgid)
+static enum sums_owner owner_of(void *context, uint32_t tgid)
 {
-	struct slice_writer *writer = context;
-	const struct target *target = targets_find(writer->config.targets, tgid);
-
-	return tgid && (!target || target->exited);
+	return targets_owner(((struct slice_writer *)context)->config.targets, (pid_t)tgid);
 }
 
 static void read_sums(struct slice_writer *writer)
@@ -629,7 +625,7 @@ static void read_sums(struct slice_writer *writer)
 		[SUMMED_WAITS] =
 			SPARED(answers, struct memtoll_answer_sum, LATENCY_PAIRS, on_waits),
 	};
-	struct sums_reader reader = { on_call_sum, is_forgotten, writer };
+	struct sums_reader reader = { on_call_sum, owner_of, writer };
 	struct bpf_map *map;
 	int i;
 
@@ -673,7 +669,7 @@ int slice_commit(struct slice_writer *writer, uint64_t start_ns, uint64_t end_ns
 			 on_threshold, writer);
 	write_runs(writer);
 	read_sums(writer);
-	keep_first_error(writer, reads_commit(consumers->reads, on_read_sum, writer));
+	keep_first_error(writer, reads_commit(consumers->reads, owner_of, on_read_sum, writer));
 	keep_first_error(writer, huge_looks_write(consumers->huge_looks, recording));
 	keep_first_error(writer, fills_commit(consumers->fills, recording, consumers->areas));
 	write_walk_price(writer);

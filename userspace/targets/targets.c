@@ -4,7 +4,6 @@
 #include <glib.h>
 
 #include "base/clock.h"
-#include "events/sums.h"
 #include "host/proc.h"
 #include "host/server_cache.h"
 #include "memtoll.skel.h"
@@ -72,6 +71,18 @@ struct target *targets_find(struct targets *targets, pid_t pid)
 	return followed ? &followed->target : NULL;
 }
 
+enum sums_owner targets_owner(struct targets *targets, pid_t pid)
+{
+	const struct target *target = targets_find(targets, pid);
+
+	if (!pid || (target && !target->exited))
+		return OWNER_KNOWN;
+	/* The kernel side makes a row at the fork, and its record may not have been read yet. */
+	if (!target && process_row_exists(targets->config.bpf, pid))
+		return OWNER_COMING;
+	return OWNER_GONE;
+}
+
 /* What it maps now; nothing, where it is gone. What is left out of it counts once. */
 void followed_read_maps(struct targets *targets, struct followed *followed, struct maps *maps)
 {
@@ -115,9 +126,13 @@ void followed_record(struct targets *targets, struct followed *followed)
 	pid_t pid = followed->target.pid;
 	g_autofree char *command = proc_cmdline(pid);
 	g_autofree char *executable = proc_exe(pid);
-	struct proc_stat stat = {};
+	struct proc_stat stat;
 
-	proc_stat_read(pid, 0, &stat);
+	/* It has ended meanwhile: the record of that has a name for it. */
+	if (proc_stat_read(pid, 0, &stat)) {
+		followed->look_at_ns = UINT64_MAX;
+		return;
+	}
 	recording_process(targets->config.recording,
 			  &(struct process_fact){
 				  .pid = pid,

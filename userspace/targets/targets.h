@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "events/sums.h"
 #include "host/cgroup.h"
 #include "ledger/thresholds.h"
 #include "probes/attach.h"
@@ -103,9 +104,11 @@ bool targets_exec_held(struct targets *targets, pid_t pid, pid_t caller, uint64_
 		       bool may_signal);
 bool targets_has_started(struct targets *targets, pid_t pid);
 void targets_ready(struct targets *targets, pid_t pid);
-void targets_forked(struct targets *targets, pid_t parent, pid_t child, bool held);
+/* forked_ns: when; the record of it may be read when it has ended. */
+void targets_forked(struct targets *targets, pid_t parent, pid_t child, uint64_t forked_ns,
+		    bool held);
 /* One of a storm of new ones: looked at only when it has lived for some time. */
-void targets_forked_brief(struct targets *targets, pid_t parent, pid_t child);
+void targets_forked_brief(struct targets *targets, pid_t parent, pid_t child, uint64_t forked_ns);
 /* A thread is held at its end, the memory of its process not yet freed: read its size. */
 void targets_dying(struct targets *targets, pid_t tid);
 /* exit_code: as wait(2) has it. record: of the ring buffer; NULL: ptrace has reported it. */
@@ -119,6 +122,8 @@ void targets_changed(struct targets *targets, pid_t pid);
 void targets_refresh(struct targets *targets);
 
 struct target *targets_find(struct targets *targets, pid_t pid);
+/* Of whom the kernel side has counted something. 0: all processes not traced. */
+enum sums_owner targets_owner(struct targets *targets, pid_t pid);
 bool targets_all_exited(const struct targets *targets);
 /* That have ended and are not yet forgotten: targets_forget_dead(). */
 unsigned int targets_dead(const struct targets *targets);

@@ -56,8 +56,8 @@ void followed_end(struct targets *targets, struct followed *followed, int exit_c
 	}
 	target->exited = true;
 	targets->dead++;
-	if (followed->look_at_ns && record)
-		followed_record_unseen(targets, followed, record->comm);
+	if (followed->look_at_ns && (record || !followed->listed))
+		followed_record_unseen(targets, followed, record ? record->comm : "");
 	if (followed->look_at_ns && followed->look_at_ns != UINT64_MAX)
 		targets->losses.brief++;
 	followed->look_at_ns = 0;
@@ -246,7 +246,8 @@ static void look_at(struct targets *targets, struct followed *followed, bool hel
 	followed_record(targets, followed);
 }
 
-void targets_forked(struct targets *targets, pid_t parent, pid_t child, bool held)
+void targets_forked(struct targets *targets, pid_t parent, pid_t child, uint64_t forked_ns,
+		    bool held)
 {
 	struct followed *followed;
 	struct proc_stat stat;
@@ -258,6 +259,7 @@ void targets_forked(struct targets *targets, pid_t parent, pid_t child, bool hel
 	if (!parent || !followed_get(targets, parent))
 		return;
 	followed = targets_follow_unseen(targets, child, "child");
+	followed->target.start_ns = forked_ns;
 	if (!held && targets->config.uprobes)
 		targets->losses.late++;
 	inherit_code(targets, followed, parent);
@@ -271,13 +273,14 @@ void targets_forked(struct targets *targets, pid_t parent, pid_t child, bool hel
 	followed_begin_thresholds(targets, followed, true, parent);
 }
 
-void targets_forked_brief(struct targets *targets, pid_t parent, pid_t child)
+void targets_forked_brief(struct targets *targets, pid_t parent, pid_t child, uint64_t forked_ns)
 {
 	struct followed *followed;
 
 	if (!is_new(targets, child) || !followed_get(targets, parent))
 		return;
 	followed = targets_follow_unseen(targets, child, "child");
+	followed->target.start_ns = forked_ns;
 	inherit_code(targets, followed, parent);
 	followed->look_at_ns = now_ns() + BRIEF_NS;
 	followed->target.brief = true;

@@ -10,7 +10,7 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -106,6 +106,28 @@ def make_cgroup(stack: ExitStack, limit: int = LIMIT, swap: bool = False) -> Pat
         for control in ("memory.swappiness", "memory.swap.max"):
             if (cgroup / control).exists():
                 (cgroup / control).write_text("0")
+    return cgroup
+
+
+def slow_disk(stack: ExitStack, what: str, per_s: int, box: Path | None = None) -> Path:
+    """A cgroup whose processes have so many reads a second ("iops"), or bytes ("bps"), of the disk below the build.
+
+    Else how fast it is today is measured. Of version 2, where a process is in one cgroup only, it is the box.
+    """
+    device = MEMTOLL.parent.stat().st_dev
+    limit = f"{os.major(device)}:{os.minor(device)}"
+    if (CGROUPS / "blkio").is_dir():
+        top, control, text, box = CGROUPS / "blkio", f"blkio.throttle.read_{what}_device", f"{limit} {per_s}", None
+    else:
+        top, control, text = CGROUPS, "io.max", f"{limit} r{what}={per_s}"
+        (top / "cgroup.subtree_control").write_text("+io")
+    cgroup = box or top / f"memtoll-test-disk-{os.getpid()}"
+    if not box:
+        stack.enter_context(noted("cgroup", cgroup))
+        cgroup.mkdir()
+    # Data on something that is no block device cannot be slowed down; its own speed has to do.
+    with suppress(OSError):
+        (cgroup / control).write_text(text)
     return cgroup
 
 

@@ -135,7 +135,8 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 	others use as much less.'),
 ('file-thrash', 2, 6, '1',
 'Give it more memory (or a higher cgroup limit): {cache_working} of files would stay then.'),
-('file-thrash', 3, 1, '(SELECT own_program IS NOT NULL FROM read_measure)',
+('file-thrash', 3, 1, '(SELECT 10 * own_bytes >= COALESCE(box_bytes, working_bytes)
+	FROM read_measure, page_cache)',
 '{own_program} keeps a cache of its own ({own_setting}, {own_cache}) beside: what is in both is kept
 	twice; a smaller one leaves more to the page cache.'),
 ('file-thrash', 3, 2, '(SELECT 3 * beside_bytes > box_bytes FROM page_cache)',
@@ -273,7 +274,10 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 ('file-fault', 2, 4, '(SELECT pattern LIKE ''%sweep'' OR pattern IS NULL FROM page_cache)',
 'Read ahead (MADV_WILLNEED, MAP_POPULATE) or use read() with a large buffer if the file is used
 	once.'),
-('file-fault', 2, 5, '1',
+('file-fault', 2, 5, '(SELECT most_by_one FROM page_cache)',
+'They are wanted in no order, but most of the file was wanted in the end, each page by a request of
+	its own: read ahead (no MADV_RANDOM), or bring all of it in first (MADV_WILLNEED).'),
+('file-fault', 2, 6, '1',
 'They are wanted in no order: ask for several at a time (MADV_WILLNEED of what is known to come,
 	threads).');
 
@@ -281,7 +285,10 @@ INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUE
 'file-reread', 'the same parts of files are read again and again',
 'file_matters AND (SELECT reread_share > 0.1 AND (own_program IS NOT NULL
 	OR NOT (SELECT thrash FROM page_cache)) FROM read_measure)',
-'(SELECT reread_share * read_uncached_ns FROM read_measure) / base_ns',
+-- What is in a cache of its own is not copied out of the page cache either. Where that is most of
+-- it, it is worth the memory only if it takes a good part of the time.
+'(SELECT reread_share * CASE WHEN own_program IS NOT NULL AND 4 * reread_share * read_ns > base_ns
+	THEN read_ns ELSE read_uncached_ns END FROM read_measure) / base_ns',
 '{read_calls} reads of {read_bytes}, {read_different} of them different: {reread} times each;
 	{read_time}, of it {read_asleep} asleep. {read_cached} came from the page cache.',
 'Memory for a larger cache is taken from others; where it does not fit it is pushed to swap, and the
@@ -305,9 +312,11 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 	it.'),
 ('file-reread', 2, 1, '(SELECT own_program = ''InnoDB'' FROM read_measure)',
 'With {pool_setting} InnoDB would read nothing twice; now it is {own_cache} ({own_source}).'),
+-- Larger ones are read through a ring of 256 kB: initscan() in its access/heap/heapam.c.
 ('file-reread', 2, 2, '(SELECT own_program = ''PostgreSQL'' FROM read_measure)',
 'With {pool_setting} PostgreSQL would read nothing twice; now it is {own_cache} ({own_source}).
-	Memory left to the page cache serves the same reads, a little slower.'),
+	Memory left to the page cache serves the same reads, each for a call and a copy. A table
+	that is scanned whole stays only where it has at most a quarter of shared_buffers.'),
 ('file-reread', 2, 3, '1',
 'With a cache of {pool} (the page cache, unless it reads past that, or one of its own) nothing would
 	be read twice.'),
@@ -316,7 +325,11 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 ('file-reread', 3, 2, '1',
 	'Much less saves next to nothing: it goes over {read_different} before it comes back.'),
 ('file-reread', 4, 1, '1',
-'Hits in the program''s own cache are not visible here: the size is an estimate, rather too high.');
+'Hits in the program''s own cache are not visible here: the size is an estimate, rather too high.'),
+('file-reread', 5, 1, '(SELECT pool_bytes + MAX(0, beside_bytes - own_bytes) > box_bytes
+	FROM read_measure, page_cache)',
+'Its memory cgroup may have {cache_box} in all: raise that limit first, or the cache itself is
+	pushed out.');
 
 INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUES (
 'file-read', 'the program waits for what it reads, once',

@@ -105,6 +105,8 @@ WHERE m.toll = 'reclaim';
 -- known (fits_bytes NULL). returned: no page came in twice, but the kernel counts that most of them
 -- had been in memory before.
 -- single: asked for in order, and each brought in by a request of its own: no read-ahead.
+-- most_by_one: each by a request of its own, too, in whatever order, and of the file that more than
+-- half of it came from more than half came in.
 -- remade: most that came had been there before, and was lost as files were cut short or deleted.
 -- Not known where far more was cut than came again: most of that is of other files.
 CREATE VIEW page_cache AS
@@ -142,7 +144,11 @@ wide AS MATERIALIZED (	-- what read-ahead does, by faults or by reads: of the on
 			AND fill_pages >= 8 * requests AND 10 * used_pages <= 6 * fill_pages
 			AS wasteful,
 		10 * sequential_pages >= 7 * (first_pages + again_pages)
-			AND 2 * requests >= fill_pages AS single
+			AND 2 * requests >= fill_pages AS single,
+		2 * requests >= fill_pages AND EXISTS (SELECT 1 FROM (SELECT SUM(first_pages)
+			AS pages, MAX(bytes) AS bytes FROM page_fill GROUP BY dev, inode)
+			WHERE 2 * pages > cause.fill_pages AND 2 * 4096 * pages > bytes)
+			AS most_by_one
 	FROM cause WHERE cause <> 'map' AND requests > 0 AND fill_pages >= 1024
 		AND 2 * data_pages >= fill_pages
 	ORDER BY fill_pages DESC, cause LIMIT 1
@@ -219,7 +225,7 @@ SELECT t.first_pages, t.again_pages, t.vain_pages, t.fill_pages, t.code_pages, t
 	COALESCE(d.other_share, 0.0) AS other_share, COALESCE(d.text, '') AS dropped_by,
 	w.cause AS wide_cause, w.used_pages AS wide_used, w.fill_pages AS wide_fill,
 	w.each_pages AS wide_each, COALESCE(w.wasteful, 0) AS wasteful,
-	COALESCE(w.single, 0) AS single, t.remade
+	COALESCE(w.single, 0) AS single, COALESCE(w.most_by_one, 0) AS most_by_one, t.remade
 FROM judged t JOIN needed n LEFT JOIN top p LEFT JOIN wide w LEFT JOIN box b
 LEFT JOIN dropper d ON d.what = 'file';
 

@@ -586,8 +586,10 @@ FROM (
 			|| '): what its calloc clears is an estimate'
 		END AS said
 	FROM process p LEFT JOIN allocator a ON a.pid = p.pid
-	WHERE a.module IS NULL OR (a.kind = 'unknown' AND EXISTS (SELECT 1 FROM call c
-		WHERE c.pid = p.pid AND c.call = 'calloc' AND c.known_clearing = 0))
+	-- of one that had ended before it was looked at nothing is known
+	WHERE (a.module IS NULL AND p.executable <> '') OR (a.kind = 'unknown'
+		AND EXISTS (SELECT 1 FROM call c
+			WHERE c.pid = p.pid AND c.call = 'calloc' AND c.known_clearing = 0))
 ) GROUP BY name, said
 UNION ALL
 SELECT 2, CASE COUNT(DISTINCT pid) WHEN 1 THEN 'process ' || pid

@@ -7,7 +7,6 @@ The table has 85 MB, less than a third of the casebook's: more pages than the po
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import subprocess
@@ -35,7 +34,7 @@ from harness import (
     wait_until,
 )
 from leftovers import noted
-from swapping import CGROUPS, OutOfMemory, in_cgroup, memory_with_swap, set_limit, vmstat
+from swapping import OutOfMemory, in_cgroup, memory_with_swap, set_limit, slow_disk, vmstat
 
 pytestmark = [pytest.mark.root, pytest.mark.machine]
 
@@ -135,24 +134,12 @@ def mariadb(
 
 
 @contextmanager
-def slow_disk(pid: int) -> Iterator[None]:
-    """For this process, the disk below the data does so many reads a second: else how fast it is today is measured."""
-    device = MEMTOLL.parent.stat().st_dev
-    limit = f"{os.major(device)}:{os.minor(device)}"
-    if (CGROUPS / "blkio").is_dir():
-        top, control, text = CGROUPS / "blkio", "blkio.throttle.read_iops_device", f"{limit} {READS_PER_S}"
-    else:
-        top, control, text = CGROUPS, "io.max", f"{limit} riops={READS_PER_S}"
-        (top / "cgroup.subtree_control").write_text("+io")
-    cgroup = top / f"memtoll-test-disk-{os.getpid()}"
+def slowed(pid: int) -> Iterator[None]:
+    """So many reads a second from the disk: each that is not in the pool is then most of a query's time."""
     with ExitStack() as stack:
-        stack.enter_context(noted("cgroup", cgroup))
-        cgroup.mkdir()
-        # Data on something that is no block device cannot be slowed down; its own speed has to do.
-        with suppress(OSError):
-            (cgroup / control).write_text(text)
+        cgroup = slow_disk(stack, "iops", READS_PER_S)
         (cgroup / "cgroup.procs").write_text(str(pid))
-        stack.callback((top / "cgroup.procs").write_text, str(pid))
+        stack.callback((cgroup.parent / "cgroup.procs").write_text, str(pid))
         yield
 
 
@@ -210,7 +197,7 @@ def advised_pool(recording: Recording) -> int:
 
 @pytest.mark.parametrize(("order", "factor"), [("A", 1.0), ("B", 2.0)])
 def test_two_orders_of_the_same_queries(out: Path, table: Path, order: str, factor: float) -> None:
-    with mariadb(table, POOL) as server, slow_disk(server.pid):
+    with mariadb(table, POOL) as server, slowed(server.pid):
         recording, counted = record_server(out, server, queries(order))
     row = table_row(recording)
     assert row["count"] == pytest.approx(counted["Innodb_buffer_pool_reads"], rel=0.03)
@@ -312,51 +299,3 @@ def test_pool_larger_than_its_memory(tmp_path: Path, table: Path) -> None:
     sentence = recording.report["verdict"]["sentence"]
     assert "the server's own counters cannot show this" in sentence
     assert "InnoDB keeps a cache of 160 MiB" in sentence
-
-
-# A database that leaves the work to the page cache.
-
-
-def postgresql(name: str) -> str:
-    found = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
-    assert found, f"{name} is not installed"
-    return str(found[-1])
-
-
-def test_cached_reads_are_no_reason_to_cry(out: Path, public_dir: Path) -> None:
-    """PostgreSQL with few buffers on a table that the page cache has."""
-    data = public_dir / "data"
-    data.mkdir()
-    as_nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
-    run(["chown", "65534:65534", data])
-    run([*as_nobody, postgresql("initdb"), "-D", data, "-U", "t", "--no-sync", "-A", "trust", "--no-locale"])
-    settings = ["-c", "listen_addresses=", "-c", f"unix_socket_directories={data}", "-c", "shared_buffers=1MB"]
-    settings += ["-c", "fsync=off", "-c", "max_parallel_workers_per_gather=0", "-c", "autovacuum=off"]
-    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    server = spawn([*as_nobody, postgresql("postgres"), "-D", data, *settings], **quiet)
-    client = [postgresql("psql"), "-h", str(data), "-U", "t", "-d", "postgres", "-X", "-q", "-t"]
-    try:
-        wait_until(
-            lambda: (
-                not subprocess.run([*client, "-c", "SELECT 1"], capture_output=True, timeout=20, check=False).returncode
-            ),
-            "an answer",
-        )
-        run(client, "CREATE TABLE a AS SELECT i, repeat('x', 100) AS pad FROM generate_series(1, 200003) i; VACUUM a;")
-        tracer = start_record(out, "-p", str(server.pid))
-        wait_attached(tracer, server.pid)
-        run(client, "SELECT SUM(LENGTH(pad)), COUNT(DISTINCT i % 1009) FROM a;\n" * 5)
-        tracer.send_signal(signal.SIGINT)
-        result = finish(tracer)
-    finally:
-        end(server)
-    assert result.status == 0, result
-    recording = load(out, result)
-    row = recording.report["files"][0]
-    assert row["bytes"] > 5 * 20 * MIB
-    assert row["cached_bytes"] > 0.95 * row["bytes"]
-    assert row["reread_factor"] == pytest.approx(5, abs=0.3)
-    # Whether a wait for the few that were not cached outweighs all else is the disk's affair.
-    assert not [a for a in recording.report["verdict"]["advice"] if a["code"].startswith("file")]
-    caches = {(cache["program"], cache["setting"], cache["bytes"]) for cache in recording.report["own_cache"]}
-    assert caches == {("PostgreSQL", "shared_buffers", MIB)}

@@ -195,9 +195,35 @@ static void test_threads_end_between(void **state)
 	memtoll_bpf__destroy(bpf);
 }
 
+/* The kernel side counts from the fork on, whose record may be read after the sums. */
+static void test_owner_before_the_record_of_its_fork(void **state)
+{
+	const struct memtoll_target row = { .unwind_table = 1 };
+	struct followed followed = {};
+	struct targets targets = {};
+	pid_t pid = getpid();
+
+	(void)state;
+	if (geteuid())
+		skip();
+	targets.config.bpf = load();
+	targets.followed = g_hash_table_new(NULL, NULL);
+	assert_int_equal(targets_owner(&targets, 0), OWNER_KNOWN);
+	assert_int_equal(targets_owner(&targets, pid), OWNER_GONE);
+	assert_int_equal(process_row_put(targets.config.bpf, pid, &row, false), 0);
+	assert_int_equal(targets_owner(&targets, pid), OWNER_COMING);
+	g_hash_table_insert(targets.followed, GINT_TO_POINTER(pid), &followed);
+	assert_int_equal(targets_owner(&targets, pid), OWNER_KNOWN);
+	followed.target.exited = true;
+	assert_int_equal(targets_owner(&targets, pid), OWNER_GONE);
+	g_hash_table_destroy(targets.followed);
+	memtoll_bpf__destroy(targets.config.bpf);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_owner_before_the_record_of_its_fork),
 		cmocka_unit_test(test_threads_end_between),
 	};
 

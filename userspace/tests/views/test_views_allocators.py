@@ -188,6 +188,8 @@ def test_notes_of_many_processes_are_one(made: Facts) -> None:
     for pid in range(1001, 1098):
         made.process(pid, "worker", role="child")
     made.process(2001, "alone", role="child")
+    # It had ended before it was looked at.
+    made.process(3001, "gone", role="child", command="", executable="")
     said = [row["text"] for row in made.rows("SELECT text FROM note") if "no known allocator" in row["text"]]
     assert sorted(text.split(" maps")[0] for text in said if "program" not in text) == [
         "97 processes (worker), each of which",
