@@ -186,6 +186,12 @@ static uint64_t released_word(uint64_t *used, uint64_t *released, uint64_t mask)
 	return __builtin_popcountll(*released & mask);
 }
 
+static uint64_t used_word(uint64_t *used, uint64_t *released, uint64_t mask)
+{
+	(void)released;
+	return __builtin_popcountll(*used & mask);
+}
+
 static uint64_t forget_word(uint64_t *used, uint64_t *released, uint64_t mask)
 {
 	*used &= ~mask;
@@ -201,6 +207,11 @@ uint64_t pagebits_release(struct pagebits *bits, uint64_t start, uint64_t end)
 uint64_t pagebits_released(struct pagebits *bits, uint64_t start, uint64_t end)
 {
 	return each_word(bits, start, end, released_word);
+}
+
+uint64_t pagebits_used(struct pagebits *bits, uint64_t start, uint64_t end)
+{
+	return each_word(bits, start, end, used_word);
 }
 
 struct range_pass {

@@ -34,8 +34,9 @@ uint64_t pagebits_release(struct pagebits *bits, uint64_t start, uint64_t end);
  */
 uint64_t pagebits_touched_before(struct pagebits *bits, uint64_t start, uint64_t end);
 
-/* Number of pages that are released. */
+/* Number of pages that are released, or in use. */
 uint64_t pagebits_released(struct pagebits *bits, uint64_t start, uint64_t end);
+uint64_t pagebits_used(struct pagebits *bits, uint64_t start, uint64_t end);
 
 /* Visit them as disjoint ranges, in no order; one may end where the next one starts. */
 typedef void pagebits_fn(void *context, uint64_t start, uint64_t end);

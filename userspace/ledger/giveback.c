@@ -128,6 +128,7 @@ static void process_free(gpointer data)
 	g_tree_destroy(process->released);
 	g_hash_table_destroy(process->pools);
 	pagebits_free(process->bits);
+	g_hash_table_destroy(process->release_uses);
 	g_free(process->ended);
 	g_free(process);
 }
@@ -156,6 +157,7 @@ static struct process *process_get(struct giveback *giveback, pid_t pid)
 		process->released = ranges_new(g_free);
 		process->pools = g_hash_table_new_full(pool_hash, pool_equal, NULL, pool_free);
 		process->bits = pagebits_new(&giveback->budget);
+		process->release_uses = release_uses_new();
 		g_hash_table_insert(giveback->processes, GINT_TO_POINTER(pid), process);
 	}
 	return process;

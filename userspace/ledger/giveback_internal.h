@@ -65,6 +65,16 @@ struct released_range {
 };
 
 /*
+ * Where only some faults are looked at, a page may have been in use, and released, without anybody
+ * having seen it. How much of what a call has released had been in use, by those that were seen.
+ */
+struct release_use {
+	struct release release;
+	uint64_t released_pages;
+	double used_pages; /* estimated */
+};
+
+/*
  * The least and the most that a size has been within a slice, from its first fall on; and over all
  * of its life the most by which it fell and then rose again, however long that took.
  */
@@ -84,7 +94,11 @@ struct process {
 	GTree *released;
 	GHashTable *pools; /* struct pool_key -> struct pool */
 	struct pagebits *bits;
-	struct extent *ended; /* ENDED_KEPT, or NULL */
+	GHashTable *release_uses; /* struct release_use, its own key */
+	double seen_pages;	  /* in use, as far as was seen, */
+	double stood_pages;	  /* and how many they stand for */
+	double owed_pages;	  /* less than one that came again, by estimate */
+	struct extent *ended;	  /* ENDED_KEPT, or NULL */
 	unsigned int ended_next;
 	struct range_of_size heap;   /* the break */
 	struct range_of_size mapped; /* bytes that calls of the allocator have mapped */
@@ -124,6 +138,8 @@ void giveback_range_drop(struct giveback *giveback, GTree *ranges, struct range 
 void range_of_size_add(struct range_of_size *size, uint64_t up, uint64_t down);
 
 /* ---- released.c ---- */
+
+GHashTable *release_uses_new(void);
 
 /* A call releases [start, end): pages in use go, the addresses stay mapped. */
 void released_add(struct giveback *giveback, struct process *process,

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * released.c: memory given back in place. A released range has its addresses and the call that
- * released them; the bits of its pages say which have not been used since.
+ * released them; the bits of its pages say which have not been used since. Where faults are passed
+ * over many pages have no bits: how many of them had been in use is estimated, for each call.
  */
 #include "ledger/giveback_internal.h"
+
+#include "base/hash.h"
+#include "events/passed.h"
 
 /* Split the range that an address lies in the middle of. */
 static void split_released(struct giveback *giveback, struct process *process, uint64_t address)
@@ -45,6 +49,99 @@ static bool same_released(const struct released_range *a, const struct released_
 	return same_release(&a->first, &b->first) && same_release(&a->last, &b->last) &&
 	       same_call_site(&a->mapped_by, &b->mapped_by);
 }
+
+/* ---- what had been in use without anybody having seen it ---- */
+
+#define RELEASES_MAX 1024 /* of a process */
+
+static guint release_hash(gconstpointer key)
+{
+	const struct release *release = key;
+	uint64_t hash =
+		(release->by.stack ^ (uint64_t)release->by.fn << 8 ^ release->how) * HASH_FACTOR;
+
+	return hash ^ (hash >> 32);
+}
+
+static gboolean release_equal(gconstpointer a, gconstpointer b)
+{
+	return same_release(a, b);
+}
+
+GHashTable *release_uses_new(void)
+{
+	return g_hash_table_new_full(release_hash, release_equal, NULL, g_free);
+}
+
+/* Use pages. Number of them that had been released. */
+static uint64_t use_pages(struct process *process, const struct memtoll_run *run, uint64_t start,
+			  uint64_t end)
+{
+	uint64_t fresh = (end - start) / PAGE - pagebits_used(process->bits, start, end);
+
+	process->seen_pages += fresh;
+	process->stood_pages += with_passed(run, fresh);
+	return pagebits_touch(process->bits, start, end);
+}
+
+/* So many of those in use are not any more. How many they stood for. */
+static double unuse_pages(struct process *process, uint64_t seen)
+{
+	double stood;
+
+	if (seen >= process->seen_pages) {
+		stood = process->stood_pages;
+		process->seen_pages = 0;
+		process->stood_pages = 0;
+		return stood;
+	}
+	stood = process->stood_pages * seen / process->seen_pages;
+	process->seen_pages -= seen;
+	process->stood_pages -= stood;
+	return stood;
+}
+
+/* Of these pages some were in use, and stood for so many. */
+static void note_release(struct process *process, const struct release *release, uint64_t pages,
+			 uint64_t seen)
+{
+	bool passed = process->stood_pages > process->seen_pages;
+	double stood = unuse_pages(process, seen);
+	struct release_use *use;
+
+	/* While all are looked at nothing is to be estimated. */
+	if (!passed && !g_hash_table_size(process->release_uses))
+		return;
+	use = g_hash_table_lookup(process->release_uses, release);
+	if (!use) {
+		if (g_hash_table_size(process->release_uses) == RELEASES_MAX)
+			return;
+		use = g_new0(struct release_use, 1);
+		use->release = *release;
+		g_hash_table_insert(process->release_uses, &use->release, use);
+	}
+	use->released_pages += pages;
+	use->used_pages += stood;
+}
+
+/*
+ * Pages of a released range that are used, and were never seen in use before: how many of them come
+ * again, as far as what was seen tells.
+ */
+static uint64_t unseen_again(struct process *process, const struct release *release, uint64_t pages)
+{
+	const struct release_use *use = g_hash_table_lookup(process->release_uses, release);
+	uint64_t again;
+
+	if (!use || !pages)
+		return 0;
+	process->owed_pages += pages * MIN(1.0, use->used_pages / MAX(use->released_pages, 1));
+	again = MIN(pages, (uint64_t)process->owed_pages);
+	process->owed_pages -= again;
+	return again;
+}
+
+/* ---- ranges ---- */
 
 /* Ranges all of whose pages are in use again. */
 static void drop_reused(struct giveback *giveback, struct process *process)
@@ -140,7 +237,7 @@ void released_add(struct giveback *giveback, struct process *process,
 		.last = release,
 	};
 	struct giveback_sum *sum;
-	uint64_t at = start;
+	uint64_t at = start, seen = 0;
 	GArray *covered;
 	guint i;
 
@@ -157,6 +254,7 @@ void released_add(struct giveback *giveback, struct process *process,
 
 		pages = pagebits_release(process->bits, at, limit);
 		sum->gave_pages += pages;
+		seen += pages;
 		if (range && range->start <= at) {
 			struct extent *extent = (struct extent *)range;
 
@@ -164,6 +262,7 @@ void released_add(struct giveback *giveback, struct process *process,
 		}
 		at = limit;
 	}
+	note_release(process, &release, (end - start) / PAGE, seen);
 	put_released(giveback, process, &released);
 	for (i = 0; covered && i < covered->len; i++)
 		put_released(giveback, process, &g_array_index(covered, struct released_range, i));
@@ -193,6 +292,7 @@ void released_forget(struct giveback *giveback, struct process *process, uint64_
 		     uint64_t end)
 {
 	cut_released(giveback, process, start, end);
+	unuse_pages(process, pagebits_used(process->bits, start, end));
 	pagebits_forget(process->bits, start, end);
 }
 
@@ -205,14 +305,16 @@ static uint64_t use_released(struct giveback *giveback, struct process *process,
 				      released.mapped_by.stack ? &released.mapped_by :
 								 &toucher;
 	bool late = run->last_ns < released.range.made_ns;
-	uint64_t again;
+	uint64_t again, unseen;
 
 	if (late) {
 		again = pagebits_touched_before(process->bits, start, end);
 		giveback_sum_of(giveback, process->pid, released.last.how, &released.last.by)
 			->gave_pages += (end - start) / PAGE;
 	} else {
-		again = pagebits_touch(process->bits, start, end);
+		unseen = (end - start) / PAGE - pagebits_used(process->bits, start, end);
+		again = use_pages(process, run, start, end);
+		again += unseen_again(process, &released.first, unseen - again);
 	}
 	giveback_reused(giveback, run, released.first.how, &released.first.by, got, again);
 	if (late && !same_release(&released.first, &released.last)) {
@@ -237,6 +339,6 @@ uint64_t released_use(struct giveback *giveback, struct process *process,
 	}
 	if (range)
 		*end = range->start;
-	pagebits_touch(process->bits, start, *end);
+	use_pages(process, run, start, *end);
 	return 0;
 }

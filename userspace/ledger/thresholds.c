@@ -14,6 +14,7 @@
 #define DEFAULT_VALUE (128ULL << 10)
 #define DYNAMIC_MAX (32ULL << 20)
 #define UNKNOWN ((struct bounds){ 0, UINT64_MAX })
+#define ARENA_HEAP (64ULL << 20) /* HEAP_MAX_SIZE (malloc/arena.c), and aligned to it */
 
 struct state {
 	pid_t pid;
@@ -307,6 +308,9 @@ static void on_unmapped(struct thresholds *thresholds, struct state *state,
 	uint64_t chunk = state->freed_addr - CHUNK_BEFORE, began_ns = mapping->start_ns;
 	const struct bounds *now = &state->bounds[THRESHOLD_MMAP];
 
+	/* A heap that has become empty, with the last block in it: that moves no threshold. */
+	if (size == ARENA_HEAP && !(mapping->addr % ARENA_HEAP))
+		return;
 	/* realloc frees where no bytes are asked; else it has copied, which moves nothing. */
 	if (mapping->in_fn != FN_FREE && mapping->in_size)
 		return;

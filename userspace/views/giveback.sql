@@ -232,7 +232,8 @@ total AS MATERIALIZED (
 		SUM(CASE k.how WHEN 'stack' THEN k.calls ELSE 0 END) AS stacks_given,
 		SUM(CASE k.how WHEN 'stack_unmapped' THEN k.calls ELSE 0 END) AS stacks_unmapped,
 		MAX(k.largest_bytes) AS largest_bytes, MAX(k.span_bytes) AS span_bytes,
-		MAX(k.how <> 'brk') AS not_brk, MIN(k.rank) AS rank,
+		MAX(k.how <> 'brk') AS not_brk, MIN(k.how <> 'brk') AS in_arenas,
+		MIN(k.rank) AS rank,
 		2 * SUM(k.thread_calls) > SUM(k.calls) AS threads,
 		SUM(k.memset_bytes) AS memset_bytes,
 		SUM(k.time_ns * k.calloc_bytes / k.again_bytes) AS calloc_ns,
@@ -242,6 +243,9 @@ total AS MATERIALIZED (
 ),
 needed AS MATERIALIZED (	-- room for what goes and comes
 	SELECT t.*, n.threshold, n.tunables,
+		-- what is not trimmed any more would go with its heap
+		t.kind = 'trim' AND t.pid IN (SELECT pid FROM kinds WHERE kind = 'heap'
+			AND calls >= 2) AS heaps_go,
 		MAX(1.25 * t.largest_bytes, COALESCE(n.threshold, 0)) AS block_bytes,
 		2 * MAX(t.span_bytes + CASE t.kind WHEN 'map' THEN COALESCE(h.span, 0) ELSE 0 END,
 			CASE WHEN t.kind = 'map' THEN t.largest_bytes
@@ -284,13 +288,12 @@ SELECT t.kind, t.pid, 2 * t.again_bytes >= t.gave_bytes AND t.calls >= 2 AS stor
 		WHEN t.kind IN ('trim', 'heap') AND COALESCE(t.threshold, 131073) > 131072
 		THEN MAX(33554432, (SELECT MIN(p.bytes) FROM power_of_two p
 			WHERE p.bytes >= COALESCE(t.threshold, 0))) END AS mmap_value,
-	CASE WHEN t.kind IN ('trim', 'map')
+	-- an arena's heap has no more at its top than that top_pad leaves there
+	CASE WHEN t.kind = 'map' OR (t.kind = 'trim' AND NOT (t.heaps_go AND t.in_arenas))
 		THEN (SELECT MIN(p.bytes) FROM power_of_two p WHERE p.bytes > t.top_bytes) END
 		AS trim_value,
 	t.kind = 'map' AND t.threads AND t.largest_bytes > 60 * 1048576 AS one_arena,
-	-- what is not trimmed any more would go with its heap
-	CASE WHEN t.kind = 'heap' OR (t.kind = 'trim' AND t.pid IN (SELECT pid FROM kinds
-			WHERE kind = 'heap' AND calls >= 2))
+	CASE WHEN t.kind = 'heap' OR t.heaps_go
 		OR (t.kind = 'map' AND t.threads AND t.largest_bytes <= 60 * 1048576)
 		THEN 67108864 END AS pad_value,
 	(SELECT CASE WHEN k.gave_call = '' THEN p.code ELSE p.caller END
@@ -364,6 +367,7 @@ SELECT
 	MAX(CASE kind WHEN 'trim' THEN 10
 		* twice_bytes >= again_bytes END) AS trim_storm_clears_twice,
 	MAX(CASE kind WHEN 'trim' THEN mmap_value IS NOT NULL END) AS trim_storm_needs_both,
+	MAX(CASE kind WHEN 'trim' THEN pad_value IS NOT NULL END) AS trim_storm_pad,
 	MAX(CASE kind WHEN 'map' THEN one_arena END) AS map_storm_one_arena,
 	MAX(CASE kind WHEN 'map' THEN pad_value IS NOT NULL END) AS map_storm_pad,
 	COALESCE(MAX(CASE WHEN kind IN ('trim', 'heap', 'map') THEN storm END), 0) AS glibc_storm,

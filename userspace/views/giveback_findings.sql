@@ -37,21 +37,29 @@ INSERT INTO advice_text (code, part, choice, condition, since, text, change, try
 ('trim-storm', 3, 0, 'trim_pid IN (SELECT pid FROM glibc_pinned)', 0,
 'The program sets glibc''s thresholds itself (mallopt), and that overrides its environment: set
 	{trim_storm_mallopt} there.', 'up trim_threshold', ''),
-('trim-storm', 3, 1, 'NOT trim_storm_needs_both', 2026,
+('trim-storm', 3, 1, 'trim_storm_pad', 2026,
+'GLIBC_TUNABLES={trim_storm_tunables} keeps it. In arenas of threads heaps of 64 MiB that are empty
+	are unmapped whole: trim_threshold does not hold for those.',
+'up top_pad,up mmap_threshold', '--set GLIBC_TUNABLES={trim_storm_tunables}'),
+('trim-storm', 3, 2, 'trim_storm_pad', 0,
+'{trim_storm_variables} in its environment keeps it. In arenas of threads heaps of 64 MiB
+	that are empty are unmapped whole: trim_threshold does not hold for those.',
+'up top_pad,up mmap_threshold', '--set {trim_storm_sets}'),
+('trim-storm', 3, 3, 'NOT trim_storm_needs_both', 2026,
 'GLIBC_TUNABLES={trim_storm_tunables}, or mallopt(M_TRIM_THRESHOLD, {trim_storm_trim_int}), keeps it
 	(top_pad as large does, too).', 'up trim_threshold',
 '--set GLIBC_TUNABLES={trim_storm_tunables}'),
-('trim-storm', 3, 2, 'NOT trim_storm_needs_both', 0,
+('trim-storm', 3, 4, 'NOT trim_storm_needs_both', 0,
 '{trim_storm_variables} in its environment, or mallopt(M_TRIM_THRESHOLD, {trim_storm_trim_int}),
 	keeps it (top_pad as large does, too).', 'up trim_threshold', '--set {trim_storm_sets}'),
-('trim-storm', 3, 3, '1', 2026,
+('trim-storm', 3, 5, '1', 2026,
 'GLIBC_TUNABLES={trim_storm_tunables} keeps it. Both are needed: with trim_threshold alone the
 	mmap_threshold, now {trim_storm_threshold}, would be 131,072 bytes again, and larger blocks
 	would be mapped and unmapped each time; with mmap_threshold alone the heap is still
 	trimmed.',
 'up mmap_threshold,up trim_threshold',
 '--set GLIBC_TUNABLES={trim_storm_tunables}'),
-('trim-storm', 3, 4, '1', 0,
+('trim-storm', 3, 6, '1', 0,
 '{trim_storm_variables} in its environment keep it. Both are needed: with the second alone the
 	mmap_threshold, now {trim_storm_threshold}, would be 131,072 bytes again, and larger blocks
 	would be mapped and unmapped each time; with the first alone the heap is still trimmed.',
@@ -74,9 +82,9 @@ INSERT INTO advice (code, title, allocator, process, condition, gain, evidence, 
 'Each arena keeps the heaps that it ever needed, 64 MiB at a time, of which what was used counts as
 	resident. And the mmap_threshold no longer follows the program''s blocks.',
 'Threads other than the first take memory from arenas, which are made of heaps of 64 MiB each. When
-	one heap is nearly full of what lives long, a block that does not fit gets a new heap; and
-	when that block is freed the heap is empty, and free unmaps it whole. The next block maps it
-	anew, and each of its pages faults in and is cleared.
+	one heap is nearly full, of what lives long or of what is in use just then, a block that
+	does not fit gets a new heap; and when all in that is freed again, free unmaps it whole. The
+	next block maps it anew, and each of its pages faults in and is cleared.
 
 	trim_threshold does not hold for that: a heap stays only where top_pad is larger than what
 	is free at the end of the heap before it. With top_pad=67108864, the size of a heap, all of
@@ -87,8 +95,8 @@ INSERT INTO advice (code, title, allocator, process, condition, gain, evidence, 
 INSERT INTO advice_text (code, part, choice, condition, since, text, change, try) VALUES
 ('heap-storm', 1, 1, '1', 0,
 'free at {heap_storm_gave_place} empties the last heap of its thread''s arena, which is unmapped
-	whole, and {heap_storm_got_call} at {heap_storm_got_place} maps it again: what lives long
-	fills the heap before it. {heap_storm_again} were cleared again for it, {heap_storm_per_s} a
+	whole, and {heap_storm_got_call} at {heap_storm_got_place} maps it again: the heap before it
+	has no room left. {heap_storm_again} were cleared again for it, {heap_storm_per_s} a
 	second.', '', ''),
 ('heap-storm', 2, 0, 'heap_pid IN (SELECT pid FROM glibc_pinned)', 0,
 'The program sets glibc''s thresholds itself (mallopt), and that overrides its environment: set

@@ -318,6 +318,74 @@ static void test_heap_of_an_arena(void **state)
 	assert_int_equal(sum.thread_calls, 1);
 }
 
+/* One page, looked at for itself and nine that are passed over. */
+static void touch_tenth(struct giveback *giveback, uint64_t addr, uint64_t at_ns)
+{
+	giveback_run(giveback,
+		     &(struct memtoll_run){ .kind = EVENT_RUN,
+					    .tgid = PID,
+					    .tid = PID,
+					    .fault_class = FAULT_ZERO,
+					    .area = AREA_ANON,
+					    .flags = RUN_WRITE,
+					    .address = addr,
+					    .pages = 1,
+					    .faults = 1,
+					    .passed = 9,
+					    .first_ns = at_ns,
+					    .last_ns = at_ns,
+					    .stack_id = TOUCH },
+		     0, 0);
+}
+
+/*
+ * Nine of ten faults are passed over, and of those that are looked at none is where one was before.
+ * used: of 1,000 pages so many are used each time; what had been is told by what was seen.
+ */
+static uint64_t again_of_tenths(struct giveback *giveback, uint64_t used)
+{
+	uint64_t round, page, at = 1;
+
+	giveback_restart(giveback, PID);
+	total_of(giveback, GIVEBACK_BRK);
+	for (round = 0; round < 2; round++) {
+		set_break(giveback, HEAP, HEAP + 1000 * PAGE, at++);
+		for (page = round; page < used; page += 10)
+			touch_tenth(giveback, HEAP + page * PAGE, at++);
+		if (!round)
+			set_break(giveback, HEAP + 1000 * PAGE, HEAP, at++);
+	}
+	return total_of(giveback, GIVEBACK_BRK).again_pages;
+}
+
+static void test_faults_that_are_passed_over(void **state)
+{
+	const uint64_t reserved = 0x7f1000000000ULL;
+	struct giveback *giveback = *state;
+	uint64_t page;
+
+	assert_int_equal(again_of_tenths(giveback, 1000), 1000);
+	/* Half of what goes was in use: so is half of what is used then, as nobody knows which. */
+	assert_int_equal(again_of_tenths(giveback, 500), 250);
+	/* Mapped anew over what was never used, as runtimes do that reserve first. */
+	call(giveback, MAP_FN_MMAP, FN_NONE, GOT, 0, 1009 * PAGE, 0, reserved, 5000);
+	for (page = 0; page < 100; page++)
+		touch_tenth(giveback, HEAP + 2000 * PAGE + page * PAGE, 5001);
+	giveback_mapping(giveback,
+			 &(struct memtoll_mapping){ .kind = EVENT_MAPPING,
+						    .tgid = PID,
+						    .tid = PID,
+						    .map_fn = MAP_FN_MMAP,
+						    .flags = MAPPING_ANONYMOUS | MAPPING_FIXED,
+						    .len = 1009 * PAGE,
+						    .result = (int64_t)reserved,
+						    .start_ns = 5002,
+						    .stack_id = GAVE });
+	for (page = 0; page < 1009; page += 10)
+		touch_tenth(giveback, reserved + page * PAGE, 5003);
+	assert_int_equal(total_of(giveback, GIVEBACK_FIXED).again_pages, 0);
+}
+
 /* The top of a heap is given back, then all of the heap goes; another call needs the next heap. */
 static void test_heap_that_was_trimmed(void **state)
 {
@@ -687,6 +755,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_span, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_span_of_steps, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_munmap, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_faults_that_are_passed_over, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_heap_of_an_arena, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_heap_that_was_trimmed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stack_of_a_thread_comes_again, setup,

@@ -174,6 +174,25 @@ static void test_aligned(void **state)
 	assert_bounds(*state, THRESHOLD_MMAP, 2 * MIB + 16, 2 * MIB + 16);
 }
 
+/* The last block of an arena's heap is freed, which is unmapped whole. */
+static void test_heap_of_an_arena(void **state)
+{
+	const uint64_t heap = 0x7f0004000000ULL;
+
+	thresholds_block(*state, &(struct memtoll_block){ .kind = EVENT_BLOCK,
+							  .tgid = PID,
+							  .tid = PID,
+							  .fn = FN_FREE,
+							  .old_addr = heap + 61 * MIB,
+							  .start_ns = 300,
+							  .end_ns = 300 });
+	map_call(*state, MAP_FN_MUNMAP, FN_FREE, 0, heap, 64 * MIB, 0, 301);
+	assert_bounds(*state, THRESHOLD_MMAP, 128 * KIB, 128 * KIB);
+	/* A block as large that is aligned to less is none. */
+	map_call(*state, MAP_FN_MUNMAP, FN_FREE, 0, heap + MIB, 64 * MIB, 0, 302);
+	assert_bounds(*state, THRESHOLD_MMAP, 4 * MIB + 16, 4 * MIB + 16);
+}
+
 static void test_tunables(void **state)
 {
 	static const struct {
@@ -494,6 +513,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_defaults, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_dynamic, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_aligned, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_heap_of_an_arena, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_tunables, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_contradictions, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_growth_for_another, setup, teardown),

@@ -116,7 +116,8 @@ static void test_priority_once_a_slice(void **state)
 {
 	struct memtoll_bpf__bss bss = {};
 	struct memtoll_bpf bpf = { .bss = &bss };
-	struct session session = { .bpf = &bpf, .window.first = false };
+	struct consumers consumers = {};
+	struct session session = { .bpf = &bpf, .consumers = &consumers, .window.first = false };
 	uint64_t now;
 
 	(void)state;

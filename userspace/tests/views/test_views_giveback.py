@@ -179,6 +179,41 @@ def test_settings_that_stop_it(how: str, threshold: int | None, columns: dict[st
 
 
 @pytest.mark.parametrize(
+    ("how", "threshold", "tunables"),
+    [
+        ("dontneed", 131072, "top_pad=67108864"),
+        ("dontneed", 9003008, "mmap_threshold=33554432:top_pad=67108864"),
+        # The main arena's top may be larger than that.
+        ("brk", 131072, "trim_threshold=268435456:top_pad=67108864"),
+    ],
+)
+def test_trimmed_heaps_that_go_whole_as_well(how: str, threshold: int, tunables: str) -> None:
+    """What keeps the top of a thread's heap keeps the heap: one setting, by whichever of both findings."""
+    made = stormy(how, threshold, span_bytes=64 * MIB if how == "brk" else 0)
+    freed, got = loop_stack(made, "free", 43), loop_stack(made, "malloc", 42)
+    made.gave("heap", freed, CALLS, FAULTS * PAGE, largest_bytes=64 * MIB)
+    made.again("heap", freed, got, FAULTS)
+    found = {row["code"]: row for row in made.judged("finding", "SELECT * FROM finding")}
+    setting = "GLIBC_TUNABLES=" + ":".join("glibc.malloc." + one for one in tunables.split(":"))
+    assert found["trim-storm"]["try"] == f"memtoll compare --set {setting} -- COMMAND"
+    assert (found["heap-storm"]["try"] == found["trim-storm"]["try"]) == (how == "dontneed")
+    assert "trim_threshold does not hold" in found["trim-storm"]["text"]
+    assert "mallopt(M_TRIM_THRESHOLD" not in found["trim-storm"]["text"]
+
+
+def test_calls_that_give_back_in_place_take_time(storm: Facts) -> None:
+    """MADV_DONTNEED of memory of the program's own: none of its time is for what a file keeps."""
+    stack = loop_stack(storm, "free", 47)
+    storm.gave("dontneed", stack, 7, 101 * MIB)
+    storm.again("dontneed", stack, loop_stack(storm, "malloc", 42), 101)
+    storm.advised("dontneed", stack, 7, 101 * MIB // PAGE)
+    storm.map_call("madvise", stack, 7, 101 * MIB, 7 * (11 * US + MAP_INSIDE), in_call="free")
+    row = storm.one("SELECT gave_ns FROM giveback_site WHERE gave_stack = ?", stack)
+    assert row["gave_ns"] == pytest.approx(7 * 11 * US)
+    assert storm.one("SELECT let_go_ns FROM advised_measure")["let_go_ns"] == 0
+
+
+@pytest.mark.parametrize(
     ("version", "how", "columns", "words"),
     [
         ("2.25", "brk", {"span_bytes": 5 * MIB},

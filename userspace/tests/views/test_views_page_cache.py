@@ -561,10 +561,11 @@ def test_what_is_let_go_is_promised_once(area: str, other: str, again: int) -> N
     kind = f"{area}_minor"
     made.fault(kind, 5_003, 9 * US + FAULT_INSIDE, area=area)
     made.map_call("madvise", place, 9, 400 * MIB, 40 * MS + 9 * MAP_INSIDE)
-    made.advised("dontneed", place, 7, 100 * MIB // PAGE, **{"class": kind}, again_faults=again, again_pages=again)
+    made.advised("dontneed", place, 9, 400 * MIB // PAGE, **{"class": kind}, again_faults=again, again_pages=again)
     made.gave("dontneed", place, 2, 300 * MIB, gave_call="")
     made.again("dontneed", place, place, 299 * MIB // PAGE, gave_call="", got_call="")
-    measured = made.one("SELECT let_go_ns, let_go_again_ns FROM advised_measure")
+    measured = made.one("SELECT let_go_bytes, let_go_ns, let_go_again_ns FROM advised_measure")
+    assert measured["let_go_bytes"] == 100 * MIB
     assert measured["let_go_ns"] == pytest.approx(10 * MS, rel=0.01)
     assert measured["let_go_again_ns"] == pytest.approx(again * 9 * US)
     assert made.one("SELECT gave_ns FROM giveback_site")["gave_ns"] == pytest.approx(30 * MS, rel=0.01)
