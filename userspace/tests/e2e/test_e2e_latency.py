@@ -32,7 +32,7 @@ pytestmark = pytest.mark.root
 UNDISTURBED = ("chrt", "--rr", "1")
 # Neighbours wait for it; the tracer, which has to see which lock it is that is waited for, hardly does.
 AHEAD = ("nice", "-n", "-15")
-SMALL = 600_011  # blocks of casebook 6: all of them are gone over, thousands of times what a malloc takes
+SMALL = 600_011  # blocks of casebook 6: all of them are gone over, which takes a millisecond on any machine
 FEWER = 100_003  # whose stall is no verdict, and has its cause all the same
 US = 1_000
 NO_FAST_BINS = "GLIBC_TUNABLES=glibc.malloc.mxfast=0"
