@@ -166,8 +166,27 @@ static bool has_ended(const struct ledger *ledger, gconstpointer pid)
 	return !process || process->exited;
 }
 
-/* What was seen last: of those processes that have ended, or of all. */
-static void append_last(const struct ledger *ledger, GPtrArray *charges, bool ended)
+enum whose {
+	OF_BRIEF, /* those that have ended, and have spoken for none but what they were themselves */
+	OF_ENDED,
+	OF_ALL,
+};
+
+static bool is_asked(const struct ledger *ledger, gconstpointer pid, const struct seen *seen,
+		     enum whose whose)
+{
+	guint i;
+
+	if (whose != OF_ALL && !has_ended(ledger, pid))
+		return false;
+	for (i = 0; i < seen->charges->len && whose == OF_BRIEF; i++)
+		if (g_array_index(seen->charges, struct charge, i).spoken)
+			return false;
+	return true;
+}
+
+/* What was seen last of such processes. */
+static void append_last(const struct ledger *ledger, GPtrArray *charges, enum whose whose)
 {
 	gpointer pid, value;
 	GHashTableIter iter;
@@ -175,12 +194,12 @@ static void append_last(const struct ledger *ledger, GPtrArray *charges, bool en
 
 	g_hash_table_iter_init(&iter, ledger->seen);
 	while (g_hash_table_iter_next(&iter, &pid, &value))
-		if (!ended || has_ended(ledger, pid))
+		if (is_asked(ledger, pid, value, whose))
 			last = MAX(last, ((const struct seen *)value)->look);
 	g_hash_table_iter_init(&iter, ledger->seen);
 	while (g_hash_table_iter_next(&iter, &pid, &value))
 		if (((const struct seen *)value)->look == last &&
-		    (!ended || has_ended(ledger, pid)))
+		    is_asked(ledger, pid, value, whose))
 			append_seen(charges, value);
 }
 
@@ -188,6 +207,7 @@ bool ledger_unspoken(struct ledger *ledger, pid_t pid, uint64_t faults, bool las
 {
 	g_autoptr(GPtrArray) charges = g_ptr_array_new();
 	const struct seen *seen;
+	int whose;
 
 	if (!faults)
 		return true;
@@ -198,12 +218,11 @@ bool ledger_unspoken(struct ledger *ledger, pid_t pid, uint64_t faults, bool las
 		return share_out(ledger, charges, BY_SPOKEN, faults) ||
 		       share_out(ledger, charges, BY_FAULTS, faults);
 	}
-	if (!pid || last)
-		append_last(ledger, charges, true);
-	if (share_out(ledger, charges, BY_SEEN, faults))
-		return true;
-	g_ptr_array_set_size(charges, 0);
-	if (last)
-		append_last(ledger, charges, false);
-	return share_out(ledger, charges, BY_SEEN, faults);
+	for (whose = OF_BRIEF; whose <= (last ? OF_ALL : OF_BRIEF) && (!pid || last); whose++) {
+		g_ptr_array_set_size(charges, 0);
+		append_last(ledger, charges, whose);
+		if (share_out(ledger, charges, BY_SEEN, faults))
+			return true;
+	}
+	return false;
 }

@@ -558,9 +558,8 @@ INSERT INTO advice_figure (name, kind, expression) VALUES
 ('libc_cleared', 'c zero.libc', 'libc_cleared'), ('libc_bytes', 'b', 'libc_bytes'),
 ('libc_time', 't', 'libc_ns'), ('libc_block', 'b', 'libc_block'),
 ('libc_asked', 'b', 'libc_asked'),
--- as below: {libc_each_time} after this one
-('libc_each', 'x', 'CASE WHEN libc_each_least THEN ''at least '' ELSE '''' END
-	|| ''{libc_each_time}'''), ('libc_each_time', 't', 'libc_each_ns'),
+('libc_least', 'x', 'CASE WHEN libc_each_least THEN ''at least '' ELSE '''' END'),
+('libc_each', 't', 'libc_each_ns'),
 ('libc_place', 'x', 'libc_place'), ('beside_call', 'x', 'beside_call'),
 ('beside_place', 'x', 'NULLIF(beside_place, '''')'), ('libc_all_bytes', 'b', 'libc_all_bytes'),
 ('libc_pages', 'c', 'libc_pages'), ('fault', 't', 'fault_ns'),

@@ -24,6 +24,7 @@ static void begin(void)
 	add_area(&area, AREA_START, AREA_START + MEMTOLL_PAGE_SIZE, 0);
 	set_file(&area, &mapped, 0xef53);
 	mapped.inode.i_mode = 0100644;
+	mapped.dentry.d_parent = &mapped.dentry;
 	opened[FD] = &mapped.file;
 	table.max_fds = 8;
 	table.fd = opened;
