@@ -558,9 +558,33 @@ void accesses_charge(struct accesses *accesses, const struct memtoll_run *part,
 	} else {
 		site->access.first_pages += with_passed(part, part->pages);
 	}
-	/* Where others lie between them, these say nothing of the order. */
+	/*
+	 * Where others lie between runs, these say nothing of the order: but a run of many pages is
+	 * in order itself, and so are those that it speaks for.
+	 */
 	if (!part->passed)
 		follow_sweep(site, part, swapped);
+	else if (!swapped && part->faults >= WEIGHT_BELIEVED)
+		site->access.first_sequential_pages += with_passed(part, part->pages);
+	site_changed(accesses, site);
+}
+
+void accesses_unspoken(struct accesses *accesses, const struct memtoll_run *part,
+		       uint8_t allocated_fn, uint64_t allocated_stack)
+{
+	struct process_access *process;
+	struct site *site;
+
+	if (!part->pages || !fault_clears(part->fault_class))
+		return;
+	process = process_get(accesses, part->tgid);
+	site = site_get(process, part, allocated_fn, allocated_stack);
+	/* In order as far as those were that are known. */
+	if (site->access.first_pages)
+		site->access.first_sequential_pages +=
+			(unsigned __int128)part->pages * site->access.first_sequential_pages /
+			site->access.first_pages;
+	site->access.first_pages += part->pages;
 	site_changed(accesses, site);
 }
 

@@ -49,6 +49,10 @@ void accesses_free(struct accesses *accesses);
 void accesses_charge(struct accesses *accesses, const struct memtoll_run *part,
 		     uint8_t allocated_fn, uint64_t allocated_stack);
 
+/* The same of faults that nobody has seen: how many pages, in order as others are. */
+void accesses_unspoken(struct accesses *accesses, const struct memtoll_run *part,
+		       uint8_t allocated_fn, uint64_t allocated_stack);
+
 /*
  * The pages of [start, end) are gone: what comes to these addresses has not returned yet. Those of
  * shared memory are not, as long as a process uses it.

@@ -124,13 +124,29 @@ static uint64_t weigh(const struct charge *charge, enum weight weight)
 	}
 }
 
+static void give(struct ledger *ledger, const struct charge *like, uint64_t faults)
+{
+	struct charge *charge = charge_like(ledger, like);
+	const struct memtoll_run part = {
+		.tgid = like->pid,
+		.fault_class = like->fault_class,
+		.area = like->area,
+		.inode = like->inode,
+		.dev = like->dev,
+		.pages = (unsigned __int128)faults * like->pages / like->faults,
+	};
+
+	charge->faults += faults;
+	charge->pages += part.pages;
+	accesses_unspoken(ledger->accesses, &part, like->allocated_fn, like->allocated_stack);
+}
+
 /* charges: pointers to struct charge. False: there are none. */
 static bool share_out(struct ledger *ledger, const GPtrArray *charges, enum weight weight,
 		      uint64_t faults)
 {
 	uint64_t before = 0, all = 0, given = 0, share;
 	const struct charge *like;
-	struct charge *charge;
 	guint i;
 
 	for (i = 0; i < charges->len; i++)
@@ -143,9 +159,7 @@ static bool share_out(struct ledger *ledger, const GPtrArray *charges, enum weig
 		if (!share)
 			continue;
 		given += share;
-		charge = charge_like(ledger, like);
-		charge->pages += (unsigned __int128)share * like->pages / like->faults;
-		charge->faults += share;
+		give(ledger, like, share);
 	}
 	return all;
 }
