@@ -9,6 +9,7 @@
 static struct vm_area_struct area;
 static struct signal_struct signals;
 static struct mapped_file mapped;
+static struct mount mount; /* of the root */
 static struct files_struct files;
 static struct fdtable table;
 static struct file *opened[8];
@@ -24,6 +25,9 @@ static void begin(void)
 	add_area(&area, AREA_START, AREA_START + MEMTOLL_PAGE_SIZE, 0);
 	set_file(&area, &mapped, 0xef53);
 	mapped.inode.i_mode = 0100644;
+	mount.mnt_parent = &mount;
+	memcpy((void *)&mapped.file.f_path.mnt, &(void *){ &mount.mnt }, sizeof(void *));
+	kernel_object(&mount, sizeof(mount));
 	mapped.dentry.d_parent = &mapped.dentry;
 	opened[FD] = &mapped.file;
 	table.max_fds = 8;
