@@ -34,18 +34,8 @@
 #include "probes/page_cache.bpf.h"
 #include "probes/populate.bpf.h"
 #include "probes/read.bpf.h"
+#include "probes/read_file.bpf.h"
 #include "probes/syscall.bpf.h"
-
-#if defined(__TARGET_ARCH_x86)
-#define O_DIRECT_FLAG 040000U
-#elif defined(__TARGET_ARCH_arm64)
-#define O_DIRECT_FLAG 0200000U
-#endif
-
-/* include/uapi/linux/stat.h */
-#define S_IFMT_MASK 0170000U
-#define S_IFREG_MODE 0100000U
-#define S_IFBLK_MODE 0060000U
 
 /* include/uapi/linux/io_uring.h, enum io_uring_op */
 enum { URING_READV = 1, URING_READ_FIXED = 4, URING_READ = 22, URING_READ_MULTISHOT = 49 };
@@ -58,20 +48,6 @@ enum { AIO_PREAD = 0, AIO_PREADV = 7 };
 
 /* A row for each file and site: a program that reads a tree makes thousands at once. */
 SUM_TABLE(file_reads, 65536, 4096, struct memtoll_read_key, struct memtoll_read_sum);
-
-/* Files whose path was sent to userspace. An inode's number is used again, its generation not. */
-struct path_key {
-	__u64 inode;
-	__u32 dev;
-	__u32 generation;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 16384);
-	__type(key, struct path_key);
-	__type(value, __u8);
-} paths_sent SEC(".maps");
 
 PROCESS_SUM_TABLE(passes, 8704, struct memtoll_pass_key, struct memtoll_pass_sum);
 
@@ -124,146 +100,6 @@ int reads_emit(struct thread *thread)
 		thread->reads.reads = 0;
 	}
 	return 0;
-}
-
-/* ---- which file ---- */
-
-/* File systems whose contents the kernel generates on reading: nothing of them is ever cached. */
-static __always_inline bool is_generated(__u64 magic)
-{
-	switch (magic) {
-	case 0x9fa0:	 /* proc */
-	case 0x62656572: /* sysfs */
-	case 0x64626720: /* debugfs */
-	case 0x74726163: /* tracefs */
-	case 0x27e0eb:	 /* cgroup */
-	case 0x63677270: /* cgroup2 */
-	case 0x73636673: /* securityfs */
-	case 0xcafe4a11: /* bpf */
-		return true;
-	default:
-		return false;
-	}
-}
-
-struct path_walk {
-	__u64 dentry;
-	__u64 mount;
-	__u64 part;
-};
-
-/*
- * One step towards the root: over the border of a mount, or adding one name. 0 when done. A global
- * function: looked at once by the verifier, not at each turn of the loop; its pointers may be NULL
- * as far as it knows.
- */
-int path_step(struct path_walk *walk, struct memtoll_path *path)
-{
-	struct dentry *dentry, *parent;
-	struct mount *mount, *above;
-
-	if (!walk || !path)
-		return 0;
-	dentry = (struct dentry *)walk->dentry;
-	mount = (struct mount *)walk->mount;
-	parent = BPF_CORE_READ(dentry, d_parent);
-	if (dentry == BPF_CORE_READ(mount, mnt.mnt_root) || dentry == parent) {
-		above = BPF_CORE_READ(mount, mnt_parent);
-		walk->dentry = (__u64)BPF_CORE_READ(mount, mnt_mountpoint);
-		walk->mount = (__u64)above;
-		return above != mount;
-	}
-	if (walk->part >= MEMTOLL_PATH_PARTS) {
-		path->flags |= PATH_CUT;
-		return 0;
-	}
-	bpf_probe_read_kernel_str(path->parts[walk->part], MEMTOLL_PATH_PART,
-				  BPF_CORE_READ(dentry, d_name.name));
-	walk->part++;
-	walk->dentry = (__u64)parent;
-	return 1;
-}
-
-/* The names on the way from the file to the root. Each mount on the way takes a step of its own. */
-static __always_inline void path_fill(struct memtoll_path *path, struct file *file)
-{
-	struct path_walk walk = {
-		.dentry = (__u64)BPF_CORE_READ(file, f_path.dentry),
-		.mount = (__u64)BPF_CORE_READ(file, f_path.mnt) -
-			 bpf_core_field_offset(struct mount, mnt),
-	};
-	int step;
-
-	for (step = 0; step < 2 * MEMTOLL_PATH_PARTS; step++)
-		if (!path_step(&walk, path))
-			break;
-	if (walk.part < MEMTOLL_PATH_PARTS)
-		path->parts[walk.part][0] = '\0';
-}
-
-static __always_inline struct path_key path_key_of(struct inode *inode)
-{
-	return (struct path_key){
-		.inode = BPF_CORE_READ(inode, i_ino),
-		.dev = BPF_CORE_READ(inode, i_sb, s_dev),
-		.generation = BPF_CORE_READ(inode, i_generation),
-	};
-}
-
-/*
- * A file's path goes to userspace once. A global function: else the verifier would walk the path
- * once more for each way by which a read comes here.
- */
-int path_send(__u64 file_at, __u32 flags)
-{
-	struct file *file = (struct file *)file_at;
-	struct inode *inode = BPF_CORE_READ(file, f_inode);
-	struct path_key key = path_key_of(inode);
-	struct memtoll_path *path;
-	__u8 sent = 1;
-
-	path = bpf_ringbuf_reserve(&events, sizeof(*path), 0);
-	if (!path) {
-		lose(LOST_RING_PROCESS, 1);
-		return 0;
-	}
-	path->kind = EVENT_PATH;
-	path->tgid = bpf_get_current_pid_tgid() >> 32;
-	path->inode = key.inode;
-	path->dev = key.dev;
-	path->flags = flags;
-	path->bytes = flags & READ_BLOCK_DEVICE ? 0 : BPF_CORE_READ(inode, i_size);
-	path_fill(path, file);
-	bpf_ringbuf_submit(path, BPF_RB_NO_WAKEUP);
-	bpf_map_update_elem(&paths_sent, &key, &sent, BPF_ANY);
-	return 0;
-}
-
-/*
- * Fill in the file's identity. 0: nothing that a cache could hold. A global function: each kind of
- * file would be a way of its own through what follows.
- */
-__noinline int file_judge(__u64 opened, __u64 *number, __u32 *dev, __u32 *flags)
-{
-	struct file *file = (struct file *)opened;
-	struct inode *inode = BPF_CORE_READ(file, f_inode);
-	__u32 type = BPF_CORE_READ(inode, i_mode) & S_IFMT_MASK;
-	struct path_key key;
-
-	if (!number || !dev || !flags)
-		return 0;
-	if (type != S_IFREG_MODE && type != S_IFBLK_MODE)
-		return 0;
-	if (is_generated(BPF_CORE_READ(inode, i_sb, s_magic)))
-		return 0;
-	*flags = (BPF_CORE_READ(file, f_flags) & O_DIRECT_FLAG ? READ_DIRECT : 0) |
-		 (type == S_IFBLK_MODE ? READ_BLOCK_DEVICE : 0);
-	key = path_key_of(inode);
-	if (!bpf_map_lookup_elem(&paths_sent, &key))
-		path_send((__u64)file, *flags);
-	*number = key.inode;
-	*dev = key.dev;
-	return 1;
 }
 
 /* ---- sums and runs ---- */

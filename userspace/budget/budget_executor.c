@@ -296,7 +296,7 @@ static void end_syscalls_slice(struct budget *budget)
 	rate->ended_scale = rate->slice_own_ns > 0 ?
 				    MAX(1.0, budget->ended.calls.cpu_ns / rate->slice_own_ns) :
 				    0;
-	/* Where they rest others pay in windows only: once more as much in those that do not count. */
+	/* Where they rest all pay in windows only: as much again in those that do not count. */
 	if (probes_calls_rest(budget->config.probes))
 		rate->ended_scale = MIN(rate->ended_scale, 2);
 	rate->slice_own_ns = 0;
@@ -628,18 +628,9 @@ bool budget_in_window(const struct budget *budget)
 
 static const char *event_name(unsigned int event)
 {
-	switch (event) {
-	case EVENT_FAULTS:
-		return "fault";
-	case EVENT_MAPS:
-		return "map";
-	case EVENT_READS:
-		return "read";
-	case EVENT_PLAIN_READS:
-		return "plain_read";
-	default:
-		return fn_name(event);
-	}
+	static const char *const names[] = { "fault", "map", "read", "plain_read" };
+
+	return event < FN_COUNT ? fn_name(event) : names[event - EVENT_FAULTS];
 }
 
 /* Whether all of these were counted in the slice that has ended. */

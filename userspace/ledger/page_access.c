@@ -581,9 +581,9 @@ void accesses_unspoken(struct accesses *accesses, const struct memtoll_run *part
 	site = site_get(process, part, allocated_fn, allocated_stack);
 	/* In order as far as those were that are known. */
 	if (site->access.first_pages)
-		site->access.first_sequential_pages +=
-			(unsigned __int128)part->pages * site->access.first_sequential_pages /
-			site->access.first_pages;
+		site->access.first_sequential_pages += (unsigned __int128)part->pages *
+						       site->access.first_sequential_pages /
+						       site->access.first_pages;
 	site->access.first_pages += part->pages;
 	site_changed(accesses, site);
 }

@@ -36,7 +36,8 @@ INSERT INTO advice (code, title, allocator, process, condition, gain, evidence, 
 INSERT INTO advice_text (code, part, choice, condition, since, text, change, try) VALUES
 ('calloc-reuse-memset', 1, 1, '1', 0,
 'calloc at {libc_place} gets blocks of {libc_asked} from the heap, and glibc memsets all of each:
-	{libc_least}{libc_each} a call. The mmap_threshold is dynamic: it starts at 131,072 bytes, and the first
+	{libc_least}{libc_each} a call. The mmap_threshold is dynamic: it starts at 131,072 bytes,
+	and the first
 	free of an mmapped block raises it to that block''s size, so that smaller requests are then
 	served from the heap.', '', ''),
 ('calloc-reuse-memset', 2, 1, 'threshold_low IS NULL', 0,
@@ -57,7 +58,8 @@ INSERT INTO advice_text (code, part, choice, condition, since, text, change, try
 '--set MALLOC_MMAP_THRESHOLD_=131072'),
 ('calloc-reuse-memset', 4, 1, '1', 0,
 'The price: every page the program then uses costs a fault, {libc_pages} faults x {fault} =
-	{libc_touch} a call when the whole block is used, against {libc_least}{libc_each} now.', '', ''),
+	{libc_touch} a call when the whole block is used, against {libc_least}{libc_each}
+	now.', '', ''),
 ('calloc-reuse-memset', 5, 1, 'libc_used IS NOT NULL', 0,
 'Of blocks that came fresh from the kernel the program used {libc_used}: that is taken out of what
 	it saves.', '', ''),
@@ -89,7 +91,8 @@ INSERT INTO advice (code, title, process, condition, gain, evidence, cost, expla
 	cost a fault for every page, and those cost more than the memset.');
 INSERT INTO advice_text (code, part, choice, condition, allocator, text) VALUES
 ('calloc-memset', 1, 1, '1', '',
-'calloc at {libc_place} clears {libc_block} of reused memory a call, {libc_least}{libc_each} each. Reuse one
+'calloc at {libc_place} clears {libc_block} of reused memory a call,
+	{libc_least}{libc_each} each. Reuse one
 	buffer and clear only what was used, or call malloc where everything is overwritten
 	anyway.'),
 ('calloc-memset', 2, 0, 'libc_pin_ns + beside_ns > 0.1 * base_ns', 'glibc',
