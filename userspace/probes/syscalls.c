@@ -269,20 +269,21 @@ int syscalls_rest(struct syscalls *syscalls, bool rest)
 
 int syscalls_see(struct syscalls *syscalls, bool see)
 {
-	int err = 0;
+	int err;
 
 	if (!syscalls_do_rest(syscalls) || see == syscalls->seen)
 		return 0;
-	if (see)
-		set_seen(syscalls, true);
-	else
+	if (!see) {
 		leave_all(syscalls);
-	if (see)
-		err = watch(syscalls);
-	if (err)
-		leave_all(syscalls);
-	if (!see || err)
 		set_seen(syscalls, false);
+		return 0;
+	}
+	set_seen(syscalls, true);
+	err = watch(syscalls);
+	if (err) {
+		leave_all(syscalls);
+		set_seen(syscalls, false);
+	}
 	return err;
 }
 

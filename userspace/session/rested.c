@@ -9,14 +9,6 @@
 #include "memtoll.skel.h"
 #include "targets/targets.h"
 
-/* Its events may be on their way still: what it has yet to add is the next slice's. */
-static bool is_gone(struct targets *targets, uint32_t tgid)
-{
-	const struct target *target = targets_find(targets, (pid_t)tgid);
-
-	return !target || target->exited;
-}
-
 /* Where nothing is known they wait for what will be seen. */
 static void settle(struct ledger *ledger, pid_t pid, uint64_t *pool, bool over)
 {
@@ -37,7 +29,7 @@ void rested_settle(struct memtoll_bpf *bpf, struct targets *targets, struct ledg
 		return;
 	for (i = 0; i < G_N_ELEMENTS(bpf->bss->rest_owners); i++) {
 		tgid = __atomic_load_n(&bpf->bss->rest_owners[i], __ATOMIC_ACQUIRE);
-		gone = tgid && is_gone(targets, tgid);
+		gone = tgid && targets_owner(targets, (pid_t)tgid) == OWNER_GONE;
 		if (!tgid || (rest && !gone))
 			continue;
 		settle(ledger, (pid_t)tgid, (uint64_t *)&bpf->bss->rest_pools[i], over);
