@@ -12,9 +12,8 @@ Nothing here needs root, and no recording is ever changed.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from .comparison import Comparison, diff
 from .errors import (
     DamagedRecording,
     Error,
@@ -24,17 +23,33 @@ from .errors import (
     NotARecording,
     NotComparable,
 )
-from .recording import Recording, example, open
-from .stacks import Frame
-from .table import Table
-from .verdict import Verdict
 from .version import __version__
 
 if TYPE_CHECKING:
+    from . import fleet as fleet
+    from .comparison import Comparison, diff
+    from .comparison import diff as compare
     from .fleet import dataset
+    from .recording import Recording, example, open
+    from .stacks import Frame
+    from .table import Table
+    from .verdict import Verdict
 
-compare = diff
-"""Of before: `memtoll compare` runs a command both ways, this sets two recordings side by side."""
+# What needs pandas is imported when it is asked for: half a second that `python3 -m memtoll --help`, a wrong word on a
+# command line and whoever only catches its errors need not wait for.
+_LATER: Final = {
+    "Comparison": ("comparison", "Comparison"),
+    "Frame": ("stacks", "Frame"),
+    "Recording": ("recording", "Recording"),
+    "Table": ("table", "Table"),
+    "Verdict": ("verdict", "Verdict"),
+    # Of before: `memtoll compare` runs a command both ways, this sets two recordings side by side.
+    "compare": ("comparison", "diff"),
+    "dataset": ("fleet", "dataset"),
+    "diff": ("comparison", "diff"),
+    "example": ("recording", "example"),
+    "open": ("recording", "open"),
+}
 
 __all__ = [
     "Comparison",
@@ -59,8 +74,14 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """The fleet is imported when it is asked for: it is a fifth of the import, for those with many recordings."""
-    if name in ("dataset", "fleet"):
-        fleet = importlib.import_module(".fleet", __name__)  # `from . import` would ask here again
-        return fleet if name == "fleet" else fleet.dataset
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, attribute = _LATER.get(name, (name, ""))
+    if name not in _LATER and name != "fleet":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = importlib.import_module(f".{module}", __name__)  # `from . import` would ask here again
+    if attribute:
+        globals()[name] = found = getattr(found, attribute)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "fleet"])

@@ -40,6 +40,22 @@ def test_help_and_version(cli: Cli) -> None:
         assert one.stdout.startswith(f"usage: memtoll {command}")
 
 
+def test_help_waits_for_no_pandas() -> None:
+    """It and all that goes with it are most of what an import takes: whoever opens nothing needs none of it."""
+    program = (
+        "import sys, memtoll, memtoll.__main__; memtoll.__main__.parser(); memtoll.Error;"
+        "print(sorted({'pandas', 'numpy'} & {*sys.modules}));"
+        "print(callable(memtoll.open), callable(memtoll.dataset), 'pandas' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment(), cwd=ANALYSIS, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\nTrue True True\n"
+    assert {*memtoll.__all__} <= {*dir(memtoll)}
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = memtoll.nonsense
+
+
 @pytest.mark.parametrize(
     "words",
     [[], ["nonsense"], ["report"], ["report", "a", "b"], ["report", "--nonsense", "a"], ["report", "a", "--sites"],
