@@ -31,6 +31,8 @@ TEST_SECONDS: Final = 90 * 4
 MACHINE: Final = "machine"
 # Files whose tests take minutes on one worker: begun last, they would be waited for alone.
 LONG: Final = ("test_extras.py", "test_notebooks.py")
+# In cli, of how it is built and what that needs: not the binary's to show.
+BUILDING: Final = ("test_cli_build.py", "test_cli_deps.py")
 UNDECIDED: Final = "undecided: "
 # In which measurements may begin, counted from the session's start. Unset: whenever it is their turn.
 MEASURE_SECONDS: Final = "MEMTOLL_MEASURE_SECONDS"
@@ -119,11 +121,18 @@ def group_of(item: pytest.Item) -> str:
     return MACHINE if item.get_closest_marker(MACHINE) else item.nodeid.partition("::")[0]
 
 
+def is_command_line(item: pytest.Item) -> bool:
+    folder, _, name = item.nodeid.partition("::")[0].rpartition("/")
+    return folder.endswith("tests/cli") and name not in BUILDING and item.get_closest_marker("root") is None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest chains first: what excludes each other, then LONG, what traces, and the rest."""
     for item in items:
         item.add_marker(pytest.mark.xdist_group(group_of(item)))
+        if is_command_line(item):
+            item.add_marker(pytest.mark.command_line)
         if isinstance(item, pytest.Function) and item.get_closest_marker("measure"):
             item.obj = unless_others_are_busy(item.obj)
     items.sort(
