@@ -263,23 +263,38 @@ threshold AS MATERIALIZED (
 	WHERE kind = 'glibc' AND pid = (SELECT pid FROM libc)
 	ORDER BY mmap_threshold_low IS NULL, module LIMIT 1
 ),
+-- Of pages that a memset was the first to touch in no call that was seen: what is calloc's own,
+-- which was not watched just then. Its stack shows it.
+unwatched AS MATERIALIZED (
+	SELECT f.pid, f.class, 1.0 * SUM(CASE s.call WHEN 'calloc' THEN f.pages ELSE 0 END)
+		/ SUM(f.pages) AS part
+	FROM fault f LEFT JOIN stack_call s ON s.stack_id = f.touched_stack
+	WHERE f.in_memset AND f.in_call = '' AND f.pages > 0 GROUP BY f.pid, f.class
+),
 twice AS MATERIALIZED (
-	SELECT COALESCE(SUM(CASE in_call WHEN 'calloc' THEN pages END), 0) * 4096
-		AS twice_calloc_bytes,
-		COALESCE(SUM(CASE in_call WHEN 'calloc' THEN cpu_ns + blocked_ns END), 0.0)
-			AS twice_calloc_ns,
-		COALESCE(SUM(CASE in_call WHEN '' THEN pages END), 0) * 4096 AS twice_app_bytes,
-		COALESCE(SUM(CASE in_call WHEN '' THEN cpu_ns + blocked_ns END), 0.0)
+	SELECT COALESCE(SUM(CASE in_call WHEN 'calloc' THEN pages
+			WHEN '' THEN part * pages END), 0) * 4096 AS twice_calloc_bytes,
+		COALESCE(SUM(CASE in_call WHEN 'calloc' THEN ns
+			WHEN '' THEN part * ns END), 0.0) AS twice_calloc_ns,
+		COALESCE(SUM(CASE in_call WHEN '' THEN (1.0 - part) * pages END), 0) * 4096
+			AS twice_app_bytes,
+		COALESCE(SUM(CASE in_call WHEN '' THEN (1.0 - part) * ns END), 0.0)
 			AS twice_app_ns,
 		COALESCE(SUM(CASE WHEN class = 'zero_huge' AND in_call IN ('', 'calloc')
-			THEN cpu_ns + blocked_ns END), 0.0) AS twice_huge_ns
-	FROM process_fault_time WHERE toll = 'zero.kernel' AND writes_page AND in_memset
+			THEN ns END), 0.0) AS twice_huge_ns
+	FROM (SELECT t.class, t.in_call, t.pages, t.cpu_ns + t.blocked_ns AS ns,
+			COALESCE(u.part, 0.0) AS part
+		FROM process_fault_time t
+		LEFT JOIN unwatched u ON u.pid = t.pid AND u.class = t.class
+		WHERE t.toll = 'zero.kernel' AND t.writes_page AND t.in_memset)
 ),
 -- where a memset was the first to touch most pages, and who made them
 twice_top AS MATERIALIZED (
 	SELECT f.touched_stack, f.allocated_call FROM fault f
 		JOIN fault_class k ON k.class = f.class
+		LEFT JOIN stack_call s ON s.stack_id = f.touched_stack
 	WHERE k.toll = 'zero.kernel' AND k.writes_page AND f.in_memset AND f.in_call = ''
+		AND s.call IS NOT 'calloc'
 	GROUP BY f.touched_stack, f.allocated_call ORDER BY SUM(f.pages) DESC, f.touched_stack
 	LIMIT 1
 ),

@@ -21,6 +21,7 @@ SELECT s.stack_id, (
 	ORDER BY l.depth DESC LIMIT 1) AS call
 FROM (SELECT gave_stack AS stack_id FROM giveback WHERE gave_call = ''
 	UNION SELECT got_stack FROM giveback WHERE got_call = ''
+	UNION SELECT touched_stack FROM fault WHERE in_memset AND in_call = ''
 	UNION SELECT stack_id FROM map_cost WHERE call IN ('mremap', 'brk') AND in_call = '') s;
 
 -- By process and by the call that gave back, most expensive first. Pages that come back only to be

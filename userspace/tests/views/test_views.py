@@ -784,6 +784,20 @@ def test_program_that_clears_fresh_memory(plain: Facts) -> None:
     assert "first-touch" not in codes
 
 
+def test_clearing_of_calls_that_were_not_watched_is_callocs(plain: Facts) -> None:
+    """Its stack shows calloc, where that was not probed just then: none of it is the program's own."""
+    plain.allocator()
+    unseen = plain.stack(("__memset_avx2", "", 0), ("calloc", "", 0), ("make", "/src/a.c", 7))
+    own = plain.stack(("__memset_avx2", "", 0), ("clear", "/src/a.c", 9))
+    plain.fault("zero", 300_007, 1_100, in_memset=1, touched_stack=unseen)
+    plain.fault("zero", 100_003, 1_100, in_memset=1, touched_stack=own)
+    plain.fault("zero", 10_007, 1_100, in_memset=1, in_call="calloc")
+    row = plain.one("SELECT twice_app_bytes, twice_calloc_bytes FROM measure")
+    assert row["twice_app_bytes"] == pytest.approx(100_003 * PAGE)
+    assert row["twice_calloc_bytes"] == pytest.approx((300_007 + 10_007) * PAGE)
+    assert "a.c:9 (clear)" in advice(plain)["app-double-clear"]["text"]
+
+
 # Sites, allocations, frames.
 
 
