@@ -62,8 +62,8 @@ class Faults:
     def of(self, *kinds: str) -> Faults:
         return Faults(self.recording, (row for row in self.rows if row.kind in kinds))
 
-    def by(self, pid: int) -> Faults:
-        return Faults(self.recording, (row for row in self.rows if row.pid == pid))
+    def by(self, *pids: int) -> Faults:
+        return Faults(self.recording, (row for row in self.rows if row.pid in pids))
 
     @property
     def faults(self) -> int:

@@ -360,6 +360,22 @@ def query(path: Path, sql: str) -> list[tuple[Any, ...]]:
         return database.execute(sql).fetchall()
 
 
+# The one connection of polled(), by the file's name and number.
+connected: dict[tuple[Path, int], sqlite3.Connection] = {}
+
+
+def polled(path: Path, sql: str) -> list[tuple[Any, ...]]:
+    """query() of what is asked again and again: the connection stays, as to read all of a recording's views takes
+    longer than to wait until it is asked again.
+    """
+    file = path, path.stat().st_ino
+    if file not in connected:
+        while connected:
+            connected.popitem()[1].close()
+        connected[file] = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=60)
+    return connected[file].execute(sql).fetchall()
+
+
 def lost(path: Path, name: str) -> int:
     """A loss that this version knows: of a name that is none nothing would ever be lost."""
     ((known, total),) = query(
@@ -632,7 +648,7 @@ def wait_attached(tracer: subprocess.Popen[str], pid: int) -> None:
 
     def ready() -> bool:
         assert tracer.poll() is None, f"memtoll ended too early: {finish(tracer)}"
-        return bool(changed_text(pid)) and traces(tracer)
+        return traces(tracer) and bool(changed_text(pid))  # the latter compares all of the code: last
 
     wait_until(ready, "breakpoints in the target")
 
@@ -642,8 +658,8 @@ def wait_slices(path: Path, count: int, seconds: float = PATIENCE) -> None:
 
     def there() -> bool:
         try:
-            return bool(query(path, "SELECT count(*) FROM slice")[0][0] >= count)
-        except sqlite3.Error:
+            return bool(polled(path, "SELECT count(*) FROM slice")[0][0] >= count)
+        except (OSError, sqlite3.Error):
             return False
 
     wait_until(there, f"{count} slices in {path}", seconds)

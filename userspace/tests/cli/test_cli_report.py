@@ -21,19 +21,23 @@ from shape import TOLLS, interval_schema, report_schema
 APPLICATION_ID = 0x6D746F6C
 
 
-def refuse(path: Path | str) -> None:
-    for options in ([], ["--json"], ["--folded", "zero.libc"]):
+EACH: tuple[tuple[str, ...], ...] = ((), ("--json",), ("--folded", "zero.libc"))
+
+
+def refuse(path: Path | str, outputs: tuple[tuple[str, ...], ...] = EACH[1:2]) -> None:
+    """Before it is known what is to be made of it: of which all are tried where it costs nothing."""
+    for options in outputs:
         assert_refused(memtoll("report", path, *options), 1, path)
 
 
 def test_missing(tmp_path: Path) -> None:
     path = tmp_path / "missing.memtoll"
-    refuse(path)
+    refuse(path, EACH)
     assert not path.exists(), "report created the file it was to read"
 
 
 def test_directory(tmp_path: Path) -> None:
-    refuse(tmp_path)
+    refuse(tmp_path, EACH)
 
 
 @pytest.mark.parametrize(
@@ -202,7 +206,7 @@ def test_hostile_schema(tmp_path: Path) -> None:
     path = tmp_path / "hostile.memtoll"
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) AS json FROM n"
     database(path, APPLICATION_ID, 1, f"CREATE VIEW report_json AS {endless}", f"CREATE VIEW verdict AS {endless}")
-    refuse(path)
+    refuse(path, EACH)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
@@ -265,32 +269,42 @@ def everything_said(path: Path) -> dict[str, str]:
     return {name: result.stdout for name, result in said.items()}
 
 
-@pytest.mark.slow
-def test_a_file_does_not_state_its_own_verdict(tmp_path: Path) -> None:
-    path = tmp_path / "a.memtoll"
+@pytest.fixture(scope="module")
+def of_heap_blocks(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    """What is said of it; and where it was, to be made again there: its name is in what is said."""
+    path = tmp_path_factory.mktemp("said") / "a.memtoll"
     facts.heap_blocks(path).database.close()
-    before = everything_said(path)
-    assert "calloc-reuse-memset" in before["json"]
+    said = everything_said(path)
+    path.unlink()
+    return path, said
+
+
+@pytest.mark.slow
+def test_a_file_does_not_state_its_own_verdict(of_heap_blocks: tuple[Path, dict[str, str]]) -> None:
+    path, said = of_heap_blocks
+    facts.heap_blocks(path).database.close()
+    assert "calloc-reuse-memset" in said["json"]
     forged(path)
-    assert everything_said(path) == before
+    assert everything_said(path) == said
     # Nor does anything: naming the frames again leaves the 3001 calls.
     assert memtoll("symbolize", path).status == 0
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT SUM(calls) FROM call WHERE call = 'calloc'").fetchone() == (3001,)
+    path.unlink()
 
 
 @pytest.mark.slow
-def test_views_are_not_needed(tmp_path: Path) -> None:
+def test_views_are_not_needed(of_heap_blocks: tuple[Path, dict[str, str]]) -> None:
     """They are for the SQLite shell: a recording is its tables."""
-    path = tmp_path / "a.memtoll"
+    path, said = of_heap_blocks
     facts.heap_blocks(path).database.close()
-    before = everything_said(path)
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'view'").fetchall():
             connection.execute(f"DROP VIEW {name}")
         connection.execute("DROP TABLE advice")
         connection.execute("DROP TABLE advice_text")
-    assert everything_said(path) == before
+    assert everything_said(path) == said
+    path.unlink()
 
 
 @pytest.mark.parametrize(
@@ -332,13 +346,15 @@ def test_foreign_schemas_are_refused(tmp_path: Path, statements: tuple[str, ...]
     refuse(path)
 
 
-@pytest.mark.slow
+LONG = MIB // 4
+
+
 def test_long_names(tmp_path: Path) -> None:
-    """Work is in proportion to them."""
+    """Work is in proportion to them: else these would take hours."""
     path = tmp_path / "a.memtoll"
     facts.heap_blocks(path).database.close()
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute(f"UPDATE frame SET module = '{'b' * MIB}{'a' * MIB}', file = module, line = 1")
+        connection.execute(f"UPDATE frame SET module = '{'b' * LONG}{'a' * LONG}', file = module, line = 1")
     assert memtoll("report", "--json", path).status == 0
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -41,14 +42,54 @@ def assert_checked(recording: Recording) -> None:
 Several = tuple[Recording, dict[str, dict[str, Any]]]
 
 
+# Two mappings of so many pages, and what their area is called.
+SHARED: dict[str, tuple[str, int, str]] = {
+    "memfd": ("memfd", 4099, "/memfd:memtoll-ring"),
+    "sysv": ("sysv", 4099, "/SYSV00000000"),
+    "few": ("anonymous", 13, "/dev/zero"),
+    "anonymous": ("anonymous", 4099, "/dev/zero"),
+}
+# Files of so many pages, and those that are skipped.
+CACHED: dict[str, tuple[int, int]] = {"large": (16411, 13), "whole": (1499, 0), "skipped": (1499, 5)}
+
+
+def file_of(name: str) -> Path:
+    """On the file system of the build, since /tmp may be memory."""
+    return WORKLOADS / f"pages.{os.getpid()}.{name}"
+
+
+def make_file(path: Path, pages: int) -> None:
+    with path.open("wb") as written:
+        for page in range(pages):
+            written.write(page.to_bytes(4, "little") * (PAGE // 4))
+        os.fsync(written.fileno())
+
+
 @pytest.fixture(scope="module")
-def several(tmp_path_factory: pytest.TempPathFactory) -> Several:
+def several(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Several]:
     """A program for each area, one after the other."""
     numbers = {"heap": 4099, "arena": 4099, "stack": 503, "thread-stack": 503}
     commands: dict[str, list[object]] = {area: ["areas", area, number] for area, number in numbers.items()}
-    recording, witness = record_several(tmp_path_factory.mktemp("several") / "several.memtoll", commands)
-    assert_checked(recording)
-    return recording, witness
+    commands["library"] = ["areas", "library", workload("libpages.so")]
+    commands |= {name: ["shared", mode, pages] for name, (mode, pages, _) in SHARED.items()}
+    next_segment = Path("/proc/sys/kernel/shm_next_id")
+    if next_segment.exists():
+        # As the first one after boot, whose inode is 0.
+        next_segment.write_text("0")
+    with ExitStack() as stack:
+        for name, (pages, skip) in CACHED.items():
+            stack.enter_context(noted("file", file_of(name)))
+            make_file(file_of(name), pages)
+            commands[name] = ["shared", "file", file_of(name), skip]
+        recording, witness = record_several(tmp_path_factory.mktemp("several") / "several.memtoll", commands)
+        assert_checked(recording)
+        yield recording, witness
+
+
+def of_family(recording: Recording, pid: int) -> Faults:
+    """Of a program and its children."""
+    children = recording.query(f"SELECT pid FROM process WHERE parent_pid = {pid}")
+    return Faults(recording).by(pid, *(child for (child,) in children))
 
 
 @pytest.mark.parametrize("area", ["heap", "arena"])
@@ -112,25 +153,13 @@ def assert_shared(faults: Faults, witness: dict[str, Any], pages: int) -> tuple[
     return written, read
 
 
-@pytest.mark.parametrize(
-    ("mode", "pages", "name"),
-    [
-        ("memfd", 4099, "/memfd:memtoll-ring"),
-        ("sysv", 4099, "/SYSV00000000"),
-        ("anonymous", 13, "/dev/zero"),
-        ("anonymous", 4099, "/dev/zero"),
-    ],
-)
-def test_shared_memory(out: Path, mode: str, pages: int, name: str) -> None:
-    next_segment = Path("/proc/sys/kernel/shm_next_id")
-    if mode == "sysv" and next_segment.exists():
-        # As the first one after boot, whose inode is 0.
-        next_segment.write_text("0")
-    recording, faults, witness = run(out, "shared", mode, pages)
-    written, read = assert_shared(faults, witness, pages)
-    assert {area.removesuffix(" (deleted)") for area in written.names | read.names} == {name}
-    assert pages <= recording.toll("zero.kernel", "pages") < pages + 300
-    assert_checked(recording)
+@pytest.mark.parametrize("name", SHARED)
+def test_shared_memory(several: Several, name: str) -> None:
+    mode, pages, area = SHARED[name]
+    recording, witness = several
+    faults = of_family(recording, witness[name]["pid"])
+    written, read = assert_shared(faults, witness[name], pages)
+    assert {found.removesuffix(" (deleted)") for found in written.names | read.names} == {area}
     if pages * PAGE < 65536:
         return
     # MAP_SHARED of 64 KiB and more, of no file or of one in memory: its owner is the mmap, in the child too; so with
@@ -145,51 +174,49 @@ def test_shared_memory(out: Path, mode: str, pages: int, name: str) -> None:
         assert recording.query(sql) == [(2, 1, detached)]
 
 
+def test_shared_memory_is_cleared_by_the_kernel(several: Several) -> None:
+    """Once, whoever writes to it first."""
+    recording, _ = several
+    shared = Faults(recording).of("shared_zero")
+    assert sum(pages for _mode, pages, _name in SHARED.values()) <= shared.pages
+    # Besides, a few that are no shared memory and no page of a block.
+    assert 0 <= recording.toll("zero.kernel", "pages") - shared.pages - Faults(recording).of("zero").pages < 300
+
+
 # Files.
 
 
-@pytest.fixture
-def file(request: pytest.FixtureRequest) -> Iterator[Path]:
-    """Pages on the file system of the build, since /tmp may be memory."""
-    path = WORKLOADS / f"pages.{os.getpid()}"
-    with noted("file", path):
-        with path.open("wb") as written:
-            for page in range(request.param):
-                written.write(page.to_bytes(4, "little") * (PAGE // 4))
-            os.fsync(written.fileno())
-        yield path
-
-
-@pytest.mark.parametrize(("file", "skip"), [(16411, 13), (1499, 0), (1499, 5)], indirect=["file"])
-def test_cached_file(out: Path, file: Path, skip: int) -> None:
+@pytest.mark.parametrize("name", CACHED)
+def test_cached_file(several: Several, name: str) -> None:
     """Some 64 MiB in the page cache, from a page on that is no boundary: fewer faults than pages, all pages."""
-    recording, faults, witness = run(out, "shared", "file", file, skip)
+    recording, witness = several[0], several[1][name]
+    pid = witness["pid"]
+    faults = Faults(recording).by(pid)
     read = faults.touched("shared.c", "read")
-    assert witness["read_pages"] == file.stat().st_size // PAGE - skip
+    assert witness["read_pages"] == CACHED[name][0] - CACHED[name][1]
     assert witness["read_faults"] < witness["read_pages"] / 4, "nothing was mapped around: the test shows nothing"
     # Should the machine have dropped a page of the file meanwhile, it was read again first.
     assert read.kinds <= {"file_minor", "file_major", "file_again_major"}
     assert faults.of("file_major").faults <= witness["majflt"] < 50
     assert (read.faults, read.pages) == (witness["read_faults"], witness["read_pages"])
-    assert (read.areas, read.names) == ({"file"}, {str(file)})
+    assert (read.areas, read.names) == ({"file"}, {str(file_of(name))})
     # Every page once, at its address.
     wanted = stacks(recording, "shared.c", "read")
     at = witness["read_start"]
-    for stack, address, mapped in recording.query("SELECT touched_stack, address, pages FROM fault_run ORDER BY 2"):
+    runs = recording.query(f"SELECT touched_stack, address, pages FROM fault_run WHERE pid = {pid} ORDER BY 2")
+    for stack, address, mapped in runs:
         if stack in wanted:
             assert address == at
             at += mapped * PAGE
-    assert_checked(recording)
 
 
-def test_library(out: Path) -> None:
+def test_library(several: Several) -> None:
     """A library that came by dlopen: its constants, and the C library's pages."""
-    library = workload("libpages.so")
-    recording, faults, witness = run(out, "areas", "library", library)
+    recording, witness = several[0], several[1]["library"]
+    faults = Faults(recording).by(witness["pid"])
     read = faults.touched("areas.c", "library")
     assert (read.faults, read.pages) == (witness["faults"], witness["after"] - witness["before"]), read
-    assert (read.areas, read.names) == ({"library"}, {str(library)})
+    assert (read.areas, read.names) == ({"library"}, {str(workload("libpages.so"))})
     libc = [row for row in faults.rows if Path(row.area_name).name == "libc.so.6"]
     assert {row.area for row in libc} == {"library"}
     assert sum(row.faults for row in libc) > 5
-    assert_checked(recording)

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,8 @@ pytestmark = pytest.mark.root
 
 BLOCK = 4 * PAGE
 BLOCKS = 1009
+LARGE = 389 * MIB  # three times as many blocks of 4 KiB as are followed of one file, and three quarters as of all
+PASSES = 7  # over a file in no order
 
 CALLS = {
     "read": "read",
@@ -64,9 +68,32 @@ def row_of(recording: Recording, path: Path) -> dict[str, Any]:
     return dict(row)
 
 
-def read_it(out: Path, path: Path, call: str, passes: int, *options: str) -> tuple[Recording, dict[str, Any]]:
-    recording = record(out, command=[workload("reader"), path, call, str(BLOCK), str(BLOCKS), str(passes), *options])
-    return recording, row_of(recording, path)
+Several = tuple[Recording, dict[str, Path]]
+
+# Pipes, devices and what the kernel makes up.
+OTHERS = (
+    "for i in $(seq 7); do cat /proc/self/stat /sys/kernel/mm/transparent_hugepage/enabled; done | cat;"
+    " head -c 65536 /dev/zero"
+)
+
+
+@pytest.fixture(scope="module")
+def several(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Several]:
+    """Files of their own, each read by a program in another way, one after the other; and what are no files."""
+    ways: dict[str, list[object]] = {
+        "warm": ["pread", BLOCK, BLOCKS, 2, "--held"],
+        "cold": ["pread", BLOCK, BLOCKS, 3, "--cold"],
+        "random": ["pread", BLOCK, BLOCKS, PASSES, "--random"],
+        "pieces": ["read", 100, 20011, 1],
+    }
+    paths = {name: data.with_name(f"{data.name}.{name}") for name in ways}
+    with ExitStack() as stack:
+        for path in paths.values():
+            stack.enter_context(noted("file", path))
+            make_file(path, BLOCKS * BLOCK)
+        lines = [shlex.join(map(str, [workload("reader"), paths[name], *words])) for name, words in ways.items()]
+        out = tmp_path_factory.mktemp("several") / "several.memtoll"
+        yield record(out, command=["sh", "-c", " && ".join([*lines, OTHERS])]), paths
 
 
 def test_every_way_to_read(out: Path, data: Path) -> None:
@@ -92,17 +119,18 @@ def test_every_way_to_read(out: Path, data: Path) -> None:
 def past_it(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Recording:
     """Three passes past the page cache, on the reader's own clock."""
     path = tmp_path_factory.mktemp("direct") / "direct.memtoll"
-    return read_it(path, data, "pread", 3, "--direct", "--clocked")[0]
+    words = ["pread", BLOCK, BLOCKS, 3, "--direct", "--clocked"]
+    return record(path, command=[workload("reader"), data, *map(str, words)])
 
 
-def test_page_cache_and_past_it(out: Path, data: Path, past_it: Recording) -> None:
+def test_page_cache_and_past_it(several: Several, data: Path, past_it: Recording) -> None:
     """In the cache, not in it, and never in it, of the same reads."""
     size = BLOCKS * BLOCK
-    _, warm = read_it(out, data, "pread", 2, "--held")
+    recording, paths = several
+    warm, cold = row_of(recording, paths["warm"]), row_of(recording, paths["cold"])
     assert (warm["cached_bytes"], warm["direct_bytes"]) == (2 * size, 0), warm
     # What came in did so by the mapping that holds it.
     assert warm["filled_bytes"] == 0
-    _, cold = read_it(out.with_name("cold.memtoll"), data, "pread", 3, "--cold")
     assert cold["filled_bytes"] == pytest.approx(3 * size, rel=0.01)
     assert cold["cached_bytes"] < cold["bytes"] == 3 * size
     direct_run, direct = past_it, row_of(past_it, data)
@@ -123,13 +151,9 @@ def test_page_cache_and_past_it(out: Path, data: Path, past_it: Recording) -> No
     assert (site["call"], site["area"]) == ("pread64", f"file {data}")
 
 
-def test_reads_of_other_than_files_are_not_counted(out: Path) -> None:
-    """Pipes, devices and what the kernel makes up."""
-    script = (
-        "for i in $(seq 7); do cat /proc/self/stat /sys/kernel/mm/transparent_hugepage/enabled; done | cat; "
-        "head -c 65536 /dev/zero"
-    )
-    recording = record(out, command=["sh", "-c", script])
+def test_reads_of_other_than_files_are_not_counted(several: Several) -> None:
+    recording, _ = several
+    assert recording.query("SELECT COUNT(*) > 7 FROM process WHERE comm = 'cat'") == [(1,)]
     paths = {file["path"] for file in recording.report["files"]}
     assert not [path for path in paths if path.startswith(("/proc", "/sys", "/dev"))]
 
@@ -178,36 +202,38 @@ def test_passes_over_a_file(data: Path, past_it: Recording) -> None:
     assert "nothing read twice" in text
 
 
-def test_small_pieces_of_a_block_are_one_read_of_it(out: Path, data: Path) -> None:
+def test_small_pieces_of_a_block_are_one_read_of_it(several: Several) -> None:
     """A program that reads in order, 100 bytes at a time, reads nothing twice."""
-    recording = record(out, command=[workload("reader"), data, "read", "100", "20011", "1"])
-    row = row_of(recording, data)
+    recording, paths = several
+    row = row_of(recording, paths["pieces"])
     assert (row["count"], row["bytes"]) == (20011, 20011 * 100)
     assert row["reread_factor"] == pytest.approx(1.0, abs=0.01)
 
 
-def test_one_pass_over_a_gigabyte(out: Path) -> None:
+def test_one_pass_over_a_large_file(out: Path) -> None:
     """A sequential reader: nothing is read again, of more blocks than are followed one by one."""
     path = WORKLOADS / f"sparse.{os.getpid()}"
     with noted("file", path):
         with path.open("wb") as file:
-            file.truncate(1 << 30)
-        recording = record(out, command=[workload("reader"), path, "read", str(MIB), "1024", "1"])
+            file.truncate(LARGE)
+        recording = record(out, command=[workload("reader"), path, "read", str(MIB), str(LARGE // MIB), "1"])
         row = row_of(recording, path)
-    assert (row["count"], row["bytes"]) == (1024, 1 << 30)
-    assert (row["reread_factor"], row["different_bytes"]) == (1.0, 1 << 30)
+    assert (row["count"], row["bytes"]) == (LARGE // MIB, LARGE)
+    assert (row["reread_factor"], row["different_bytes"]) == (1.0, LARGE)
     assert [point["miss_ratio"] for point in row["miss_ratio_curve"]] == [1.0]
     assert not [a for a in recording.report["verdict"]["advice"] if a["code"] == "file-reread"]
 
 
-def test_curve_against_three_caches(out: Path, data: Path) -> None:
+def test_curve_against_three_caches(several: Several) -> None:
     """Reads that the program's own LRU cache of each size leaves, foretold from those without a cache."""
-    recording, row = read_it(out, data, "pread", 7, "--random")
+    recording, paths = several
+    row = row_of(recording, paths["random"])
     curve = [(point["cache_bytes"], point["miss_ratio"]) for point in row["miss_ratio_curve"]]
     for blocks in (251, 503, 757):
         ratio = min(ratio for size, ratio in curve if size <= blocks * BLOCK)
-        sizes = [str(BLOCK), str(BLOCKS), "7"]
-        command: list[str | Path] = [workload("reader"), data, "pread", *sizes, "--random", "--cache", str(blocks)]
+        sizes = [str(BLOCK), str(BLOCKS), str(PASSES)]
+        command: list[str | Path] = [workload("reader"), paths["random"], "pread", *sizes]
+        command += ["--random", "--cache", str(blocks)]
         (line,) = run_alone(command)
         assert ratio * row["count"] == pytest.approx(line["reads"], rel=0.1), blocks
     assert recording.report["losses"]["ring_read"] == 0

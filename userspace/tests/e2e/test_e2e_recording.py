@@ -36,6 +36,7 @@ from harness import (
     kernel_objects,
     load,
     memtoll,
+    polled,
     query,
     record,
     report,
@@ -70,75 +71,71 @@ def untouched(program: Program) -> bool:
     return not changed_text(program.pid)
 
 
-def test_kill_9(out: Path) -> None:
-    """A valid file, a healthy target, no probe; and the next recording works as the first."""
-    with running_loop() as program:
-        for attempt in ("first", "second"):
-            path = out.with_name(f"{attempt}.memtoll")
-            tracer = start_record(path, "-p", str(program.pid))
-            wait_attached(tracer, program.pid)
-            wait_slices(path, 2)
-            before = bpf_objects(tracer.pid)
-            listed = {kind: kernel_objects(kind) for kind in before}
-            after = bpf_objects(tracer.pid)
-            for kind in before:
-                # The link that counts system calls is made and ended with each window: it may be in one list only.
-                stayed = before[kind] & after[kind]
-                assert stayed, f"the witness sees no {kind}"
-                assert stayed <= listed[kind]
-            held = {kind: before[kind] | after[kind] for kind in before}
-            os.kill(tracer.pid, signal.SIGKILL)
-            result = finish(tracer)
-            assert result.status == -signal.SIGKILL
-            wait_until(lambda: not changed_text(program.pid), "the breakpoints to go")
-            for kind, numbers in held.items():
-                wait_gone(kind, numbers)
-            program.beats()
-            assert integrity(path) == "ok"
-            recording = Recording(path, result)
-            assert recording.report["complete"] is False
-            # Of so little time anything may dominate.
-            assert recording.toll("zero.libc", "count") > 0
-            assert recording.site("calloc_loop.c", "calloc", "calloc").calls > 10
-        assert uprobe_pages(program.pid) <= 1
+def kill(tracer: subprocess.Popen[str], held: dict[str, set[int]]) -> None:
+    for kind, numbers in bpf_objects(tracer.pid).items():
+        held[kind] |= numbers
+    os.kill(tracer.pid, signal.SIGKILL)
+
+
+def assert_gone(program: Program, held: dict[str, set[int]]) -> None:
+    """A healthy target, and nothing left in the kernel."""
+    wait_until(partial(untouched, program), "the breakpoints to go")
+    for kind, numbers in held.items():
+        wait_gone(kind, numbers)
+    program.beats()
+    assert uprobe_pages(program.pid) <= 1
+
+
+def kill_at_work(out: Path, program: Program) -> None:
+    """A valid file, and no probe."""
+    tracer = start_record(out, "-p", str(program.pid))
+    wait_attached(tracer, program.pid)
+    wait_slices(out, 2)
+    before = bpf_objects(tracer.pid)
+    listed = {kind: kernel_objects(kind) for kind in before}
+    held = bpf_objects(tracer.pid)
+    for kind in before:
+        # The link that counts system calls is made and ended with each window: it may be in one list only.
+        stayed = before[kind] & held[kind]
+        assert stayed, f"the witness sees no {kind}"
+        assert stayed <= listed[kind]
+        held[kind] |= before[kind]
+    kill(tracer, held)
+    result = finish(tracer)
+    assert result.status == -signal.SIGKILL
+    assert_gone(program, held)
+    assert integrity(out) == "ok"
+    recording = Recording(out, result)
+    assert recording.report["complete"] is False
+    # Of so little time anything may dominate.
+    assert recording.toll("zero.libc", "count") > 0
+    assert recording.site("calloc_loop.c", "calloc", "calloc").calls > 10
 
 
 def test_kill_9_at_any_moment(out: Path) -> None:
-    """Of attaching, recording and detaching: a recording or none, a healthy target, and nothing left in the kernel."""
-    held: dict[str, set[int]] = {"prog": set(), "link": set()}
-
-    def kill(tracer: subprocess.Popen[str]) -> None:
-        for kind, numbers in bpf_objects(tracer.pid).items():
-            held[kind] |= numbers
-        os.kill(tracer.pid, signal.SIGKILL)
-
+    """Of attaching, recording and detaching: a recording or none, and the next one works as the first."""
     with running_loop() as program:
+        # At what moment the others are killed is by chance: this one is seen at work.
+        kill_at_work(out.with_name("0.memtoll"), program)
         words = ("-d", "100ms", "-p", str(program.pid))
         begun = time.monotonic()
         assert finish(start_record(out, *words)).status == 0
         whole = time.monotonic() - begun
-        for number in range(KILLED + 1):
+        data = report(out)
+        assert data["complete"] is True and data["calls"]["calloc"] > 0
+        held: dict[str, set[int]] = {"prog": set(), "link": set()}
+        for number in range(1, KILLED + 1):
             path = out.with_name(f"{number}.memtoll")
-            if number == 0:
-                # At what moment the others are killed is by chance: this one is seen at work.
-                tracer = start_record(path, "-p", str(program.pid))
-                wait_attached(tracer, program.pid)
-            else:
-                tracer = start_record(path, *words)
-                with suppress(subprocess.TimeoutExpired):
-                    tracer.wait(whole * number / KILLED)
+            tracer = start_record(path, *words)
+            with suppress(subprocess.TimeoutExpired):
+                tracer.wait(whole * number / KILLED)
             if tracer.poll() is None:
-                kill(tracer)
+                kill(tracer, held)
             assert finish(tracer).status in (0, -signal.SIGKILL)
             if path.exists():
                 # Also where a commit was under way.
                 assert memtoll("report", path).status == 0
-        assert held["prog"] and held["link"], "no tracer was seen at work"
-        wait_until(lambda: not changed_text(program.pid), "the breakpoints to go")
-        for kind, numbers in held.items():
-            wait_gone(kind, numbers)
-        program.beats()
-        assert uprobe_pages(program.pid) <= 1
+        assert_gone(program, held)
     names = {file.name.removesuffix("-journal") for file in out.parent.iterdir()}
     assert names <= {out.name, *(f"{number}.memtoll" for number in range(KILLED + 1))}
 
@@ -174,10 +171,7 @@ def test_signals_end_what_is_stuck(tmp_path: Path) -> None:
             result = finish(tracer)
             assert result.status == 1
             assert "did not get on" in result.stderr
-            wait_until(partial(untouched, program), "the breakpoints to go")
-            for kind, numbers in held.items():
-                wait_gone(kind, numbers)
-            program.beats()
+            assert_gone(program, held)
             assert integrity(path) == "ok"
             assert report(path)["complete"] is False
 
@@ -482,10 +476,10 @@ def test_windows_that_could_not_be_opened_are_counted(out: Path) -> None:
 
         def told() -> int:
             leave_one_file(tracer.pid)
-            rows = query(out, "SELECT COALESCE(SUM(count), 0) FROM loss WHERE name = 'window_shut'")
+            rows = polled(out, "SELECT COALESCE(SUM(count), 0) FROM loss WHERE name = 'window_shut'")
             return int(rows[0][0])
 
-        wait_until(told, "a window that was not opened")
+        wait_until(told, "a window that was not opened", every=0.2)
         hard = resource.prlimit(tracer.pid, resource.RLIMIT_NOFILE)[1]
         resource.prlimit(tracer.pid, resource.RLIMIT_NOFILE, (hard, hard))
         tracer.send_signal(signal.SIGINT)

@@ -159,7 +159,7 @@ def test_calloc_reached_by_a_jump_clears_for_libc(out: Path) -> None:
 
 
 def test_clearing_is_seen_from_outside_as_well(out: Path) -> None:
-    with Program(workload("stores"), "60", "wait") as program:
+    with Program(workload("stores"), "30", "wait") as program:
         tracer = start_record(out, "-p", str(program.pid))
         wait_attached(tracer, program.pid)
         program.go()

@@ -219,10 +219,9 @@ def test_stat_prints_the_table() -> None:
         assert word not in said
 
 
-@pytest.mark.parametrize("status", [1, 255])
-def test_stat_passes_the_status_on(status: int, tmp_path: Path) -> None:
-    result = memtoll("stat", "--probes", "alloc", "--", "sh", "-c", f"exit {status}", cwd=tmp_path)
-    assert result.status == status, result
+def test_stat_passes_the_status_on(tmp_path: Path) -> None:
+    result = memtoll("stat", "--probes", "alloc", "--", "sh", "-c", "exit 255", cwd=tmp_path)
+    assert result.status == 255, result
     assert list(tmp_path.iterdir()) == [], "stat left a file"
 
 

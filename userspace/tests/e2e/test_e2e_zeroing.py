@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -90,26 +91,34 @@ def test_heap_blocks_checks(ten: Recording) -> None:
     assert check["kernel"] > TEN // PAGE
 
 
-MAPPED = pytest.mark.parametrize(
-    ("size", "env"),
-    [(HUNDRED, None), (TEN, PINNED), (LAST_FROM_HEAP + 1, None)],
-    ids=["100-MiB", "pinned", "first-from-mmap"],
-)
+# Blocks that are mapped: large ones, those that the tunable has mapped, and the first size that always is.
+MAPPED: dict[str, tuple[int, dict[str, str]]] = {
+    "100-MiB": (HUNDRED, {}),
+    "pinned": (TEN, PINNED),
+    "first-from-mmap": (LAST_FROM_HEAP + 1, {}),
+}
 
 
-@MAPPED
-def test_mapped_blocks_are_not_cleared(out: Path, size: int, env: dict[str, str] | None) -> None:
-    calls = 1009
-    recording = record(out, command=calloc_loop(size, calls), env=env)
-    assert calls_of_loop(recording) == calls
-    assert recording.site("calloc_loop.c", "calloc", "calloc").bytes == calls * size
+def test_mapped_blocks_are_not_cleared(out: Path) -> None:
+    """A program for each, one after the other."""
+    sizes, lines = {}, []
+    for calls, (size, env) in zip((1009, 1013, 1019), MAPPED.values()):
+        sizes[calls] = size
+        variables = [f"{name}={value}" for name, value in env.items()]
+        lines.append(shlex.join(map(str, ["env", *variables, *calloc_loop(size, calls)])))
+    recording = record(out, command=["sh", "-c", " && ".join(lines)])
+    rows = recording.query("SELECT SUM(calls), SUM(bytes) FROM call WHERE call = 'calloc' GROUP BY pid")
+    assert {(calls, calls * size) for calls, size in sizes.items()} <= set(rows)
+    total, size_of_all = sum(sizes), sum(calls * size for calls, size in sizes.items())
+    assert calls_of_loop(recording) == total
+    assert recording.site("calloc_loop.c", "calloc", "calloc").bytes == size_of_all
     assert recording.toll("zero.libc", "bytes") < PAGE
     # One page of each block is touched, that of its header; the rest is never used.
-    assert recording.toll("zero.kernel", "pages") <= calls + START_FAULTS
-    assert recording.report["zeroing"]["bytes_never_used"] == pytest.approx(calls * size, rel=0.01)
+    assert recording.toll("zero.kernel", "pages") <= total + (len(sizes) + 1) * START_FAULTS
+    assert recording.report["zeroing"]["bytes_never_used"] == pytest.approx(size_of_all, rel=0.01)
     assert "calloc-reuse-memset" not in {advice["code"] for advice in recording.report["verdict"]["advice"]}
     # malloc maps and free unmaps, once each; the loader adds its own.
-    assert recording.toll("map", "count") >= 2 * calls
+    assert recording.toll("map", "count") >= 2 * total
 
 
 def test_last_size_from_heap(out: Path) -> None:
@@ -135,10 +144,19 @@ def test_two_live_blocks_are_hardly_cleared(out: Path) -> None:
     assert not [a for a in recording.report["verdict"]["advice"] if a["code"] == "calloc-reuse-memset"]
 
 
-def test_used_mapped_blocks_fault(out: Path) -> None:
+USED = 53
+
+
+@pytest.fixture(scope="module")
+def used(tmp_path_factory: pytest.TempPathFactory) -> Recording:
+    """Blocks of which each page is written to, mapped one by one."""
+    path = tmp_path_factory.mktemp("used") / "used.memtoll"
+    return record(path, command=calloc_loop(TEN, USED, "--touch"), env=PINNED)
+
+
+def test_used_mapped_blocks_fault(used: Recording) -> None:
     """The price of the tunable: the kernel clears every page of every block."""
-    calls = 53
-    recording = record(out, command=calloc_loop(TEN, calls, "--touch"), env=PINNED)
+    recording, calls = used, USED
     witness = recording.witness[-1]
     assert recording.dominant == "zeroing"
     assert recording.toll("zero.kernel", "bytes") == pytest.approx(calls * TEN, rel=0.01)
@@ -150,17 +168,16 @@ def test_used_mapped_blocks_fault(out: Path) -> None:
     assert check["kernel"] == pytest.approx(witness["minflt"], rel=0.02)
 
 
-def test_used_mapped_blocks_owners(out: Path) -> None:
+def test_used_mapped_blocks_owners(used: Recording) -> None:
     """One chain: the faults are charged to the calloc and to the store that touched the page."""
-    recording = record(out, command=calloc_loop(HUNDRED, 7, "--touch"))
-    top = recording.report["sites"][0]
+    top = used.report["sites"][0]
     assert top["toll"] == "zero.kernel"
     assert top["call"] == "calloc"
-    assert top["bytes"] == pytest.approx(7 * HUNDRED, rel=0.01)
+    assert top["bytes"] == pytest.approx(USED * TEN, rel=0.01)
     made = [frame["line"] for frame in top["allocated_at"] if Path(frame["file"]).name == "calloc_loop.c"]
-    used = [frame["line"] for frame in top["touched_at"] if Path(frame["file"]).name == "calloc_loop.c"]
+    touched = [frame["line"] for frame in top["touched_at"] if Path(frame["file"]).name == "calloc_loop.c"]
     assert made[0] == site_line("calloc_loop.c", "calloc")
-    assert used[0] == site_line("calloc_loop.c", "touch")
+    assert touched[0] == site_line("calloc_loop.c", "touch")
 
 
 CACHED_CALLS = 41
@@ -171,7 +188,7 @@ def preload(library: str, witness: Path) -> dict[str, str]:
 
 
 def test_naive_calloc_clears_twice(out: Path, tmp_path: Path) -> None:
-    calls = 11
+    calls = 7
     witness = tmp_path / "witness.json"
     recording = record(out, command=calloc_loop(HUNDRED, calls), env=preload("libnaivecalloc.so", witness))
     counted = json.loads(witness.read_text())

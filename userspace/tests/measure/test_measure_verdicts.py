@@ -90,8 +90,8 @@ def mapping_is_more_than_zeroing(recording: Recording) -> bool:
     return shares["mapping"] > shares["zeroing"]
 
 
-@MAPPED
-def test_mapped_blocks_are_not_zeroing(out: Path, size: int, env: dict[str, str] | None) -> None:
+@pytest.mark.parametrize(("size", "env"), MAPPED.values(), ids=MAPPED)
+def test_mapped_blocks_are_not_zeroing(out: Path, size: int, env: dict[str, str]) -> None:
     """So many that a sample or two of the loader's code, 10 ms each, say little beside them."""
     recording = record(out, command=calloc_loop(size, 20011), env=env)
     assert recording.dominant not in ("zeroing", "swap")
