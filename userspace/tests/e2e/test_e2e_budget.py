@@ -105,9 +105,10 @@ def test_hot_program_is_watched_in_windows(out: Path) -> None:
             except sqlite3.Error:  # not there yet
                 return 0
 
-        wait_until(lambda: number(hot) >= 2, "slices in which the budget let malloc go unwatched")
+        wait_until(lambda: number(hot) >= 2, "slices in which the budget let malloc go unwatched", every=0.2)
         os.kill(program.pid, signal.SIGUSR1)
-        wait_until(lambda: number("SELECT MAX(slice) FROM slice") > number(missed) + 1, "slices in which it is watched")
+        calm = "SELECT (SELECT MAX(slice) FROM slice) > (" + missed + ") + 1"
+        wait_until(lambda: number(calm), "slices in which it is watched", every=0.2)
         tracer.send_signal(signal.SIGINT)
         result = finish(tracer)
         assert result.status == 0, result
@@ -182,7 +183,7 @@ def test_a_stopped_tracer_leaves_no_window_open(out: Path) -> None:
             tracer.send_signal(signal.SIGCONT)
         else:
             raise AssertionError("it was never stopped in a window")
-        wait_until(windows.are_shut, "a hit that finds the window's end past")
+        wait_until(windows.are_shut, "a hit that finds the window's end past", every=0.1)
         calls, idle, pairs = windows.mallocs("calls"), windows.mallocs("idle"), program.calls()
         wait_calls(program, 20_011)
         assert windows.mallocs("calls") == calls
@@ -203,16 +204,16 @@ def test_calls_missed_by_a_stopped_tracer_are_counted(out: Path) -> None:
         wait_attached(tracer, program.pid)
         windows = Windows(tracer)
         program.go()
-        wait_until(lambda: windows.mallocs("calls") > 100, "calls that are counted")
+        wait_until(lambda: windows.mallocs("calls") > 100, "calls that are counted", every=0.1)
         stop(tracer)
-        wait_until(windows.are_shut, "a hit that finds the window's end past")
+        wait_until(windows.are_shut, "a hit that finds the window's end past", every=0.1)
         shut_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
         idle = windows.mallocs("idle")
-        wait_until(lambda: windows.mallocs("idle") > idle + 2003, "calls that are passed over")
+        wait_until(lambda: windows.mallocs("idle") > idle + 2003, "calls that are passed over", every=0.1)
         shut_ns -= time.clock_gettime_ns(time.CLOCK_MONOTONIC)
         counted = windows.mallocs("calls")
         tracer.send_signal(signal.SIGCONT)
-        wait_until(lambda: windows.mallocs("calls") > counted + 100, "calls that are counted again")
+        wait_until(lambda: windows.mallocs("calls") > counted + 100, "calls that are counted again", every=0.1)
         os.kill(program.pid, signal.SIGUSR1)
         done = program.last()["pairs"]
         result = finish(tracer)

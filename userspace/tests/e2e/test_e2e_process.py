@@ -256,9 +256,11 @@ def test_short_processes(out: Path, tmp_path: Path) -> None:
         stacks = (entry["formatted"]["value"]["tgid"] for entry in map_entries(tracer.pid, "stacks"))
         return {*stacks, *(entry["formatted"]["key"]["tgid"] for entry in map_entries(tracer.pid, "calls"))}
 
-    wait_until(lambda: kept() <= living, "stacks and sums of the dead to leave the kernel")
+    wait_until(lambda: kept() <= living, "stacks and sums of the dead to leave the kernel", every=0.5)
     maps = bpf_maps(tracer.pid)
-    wait_until(lambda: len(map_dump(maps["processes"])) == len(living), "rows of the dead to leave the kernel")
+    wait_until(
+        lambda: len(map_dump(maps["processes"])) == len(living), "rows of the dead to leave the kernel", every=0.2
+    )
     # By which all others are passed over: one too few, and a child is.
     assert sum(bpf_variable(maps["memtoll_.bss"], "process_filter")) == len(living)
     tracer.stdin.write("\n")
@@ -307,7 +309,7 @@ def test_short_processes_of_a_running_one(out: Path) -> None:
     """Gone before anything of their code was read: a recording does not grow by what is not known of them."""
     # In batches, the next one when the last is in the recording: else how many there are at once, and so what the
     # kernel side has to hold, is the machine's.
-    batches, runs = 5, 211
+    batches, runs = 3, 211
     batch = f"read _; i=0; while [ $i -lt {runs} ]; do /bin/true; i=$((i + 1)); done"
     with Program("sh", "-c", "; ".join(["echo '{}'", *batches * [batch], "read _"])) as program:
 
