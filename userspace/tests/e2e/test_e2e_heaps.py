@@ -62,9 +62,9 @@ class Shape:
 
 SHAPES = {
     "forward": Shape("forward", 5, 2003, 1, frozenset({"heap", "dontneed"}), frozenset({"heap-storm", "trim-storm"})),
-    "reverse": Shape("reverse", 5, 2003, 1, frozenset({"heap", "dontneed"}), frozenset({"trim-storm"})),
-    "malloc_trim": Shape("trim", 5, 1009, 2, frozenset({"dontneed"}), frozenset({"own-storm"}), "trim"),
-    "main": Shape("forward", 5, 709, 2, frozenset({"brk"}), frozenset({"trim-storm"}), env={"MALLOC_ARENA_MAX": "1"}),
+    "reverse": Shape("reverse", 4, 2003, 1, frozenset({"heap", "dontneed"}), frozenset({"trim-storm"})),
+    "malloc_trim": Shape("trim", 4, 1009, 2, frozenset({"dontneed"}), frozenset({"own-storm"}), "trim"),
+    "main": Shape("forward", 4, 709, 2, frozenset({"brk"}), frozenset({"trim-storm"}), env={"MALLOC_ARENA_MAX": "1"}),
 }
 
 

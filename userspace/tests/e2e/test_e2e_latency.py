@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -33,18 +34,18 @@ UNDISTURBED = ("chrt", "--rr", "1")
 # Neighbours wait for it; the tracer, which has to see which lock it is that is waited for, hardly does.
 AHEAD = ("nice", "-n", "-15")
 SMALL = 600_011  # blocks of casebook 6: all of them are gone over, which takes a millisecond on any machine
-FEWER = 100_003  # whose stall is no verdict, and has its cause all the same
+FEWER = 50_021  # whose stall is no verdict, and has its cause all the same
 US = 1_000
 NO_FAST_BINS = "GLIBC_TUNABLES=glibc.malloc.mxfast=0"
 
 
-def outliers(recording: Recording, source: str, marker: str) -> list[dict[str, Any]]:
-    """Records of calls made at that marked line, the longest first."""
+def outliers(recording: Recording, source: str, marker: str, pid: int) -> list[dict[str, Any]]:
+    """Records of calls that a process made at that marked line, the longest first."""
     line = site_line(source, marker)
     found = []
     for outlier in recording.report["outliers"]:
         frame = own_frame(outlier["allocated_at"])
-        if frame and Path(frame["file"]).name == source and frame["line"] == line:
+        if outlier["pid"] == pid and frame and Path(frame["file"]).name == source and frame["line"] == line:
             found.append(outlier)
     return found
 
@@ -87,19 +88,23 @@ def test_every_call_is_in_a_bucket(tmp_path: Path) -> None:
     assert recording.report["losses"]["calls_full"] == 0
 
 
-@pytest.mark.parametrize("shape", [[], ["--between"]], ids=["beside the top", "stdio in between"])
-def test_consolidation(tmp_path: Path, shape: list[str]) -> None:
-    """Casebook 6: the malloc that pays for the frees."""
-    recording = record(tmp_path / "r", command=[*UNDISTURBED, workload("consolidate"), str(SMALL), *shape])
-    (witness,) = recording.witness
-    check_buckets(recording)
-    (stall,) = outliers(recording, "consolidate.c", "large")
+def check_consolidation(recording: Recording, witness: dict[str, Any], count: int) -> dict[str, Any]:
+    (stall,) = outliers(recording, "consolidate.c", "large", witness["pid"])
     assert (stall["call"], stall["cause"], stall["size_bytes"]) == ("malloc", "consolidation", 1024)
     check_witness(recording, stall, witness["took_ns"])
     # One thread: every free of its own is known, and no more but those of stdio.
-    assert stall["frees"] == SMALL
+    assert stall["frees"] == count
     assert stall["faults"] == {"zero": 0, "swap": 0, "other": 0}
     assert not any(stall["map_calls"].values()) and stall["lock_waits"] == 0
+    return stall
+
+
+def test_consolidation(tmp_path: Path) -> None:
+    """Casebook 6: the malloc that pays for the frees."""
+    recording = record(tmp_path / "r", command=[*UNDISTURBED, workload("consolidate"), str(SMALL)])
+    (witness,) = recording.witness
+    check_buckets(recording)
+    stall = check_consolidation(recording, witness, SMALL)
     assert stall["parts_ns"]["cpu"] > 1000 * max(stall["median_ns"], 25)
     verdict = recording.report["verdict"]
     assert verdict["dominant"] == "allocator", verdict
@@ -112,12 +117,71 @@ def test_consolidation(tmp_path: Path, shape: list[str]) -> None:
         assert word in advice["text"], advice
 
 
-@pytest.mark.parametrize("size", ["1000", "1001"])
-def test_threshold_of_consolidation(tmp_path: Path, size: str) -> None:
+# Each of these stalls is that of a process of its own, by which it is found in what all have in common.
+JEMALLOC = next(Path("/usr/lib").glob("*/libjemalloc.so.2"))
+STALLS = {
+    "1000 bytes": ["consolidate", str(FEWER), "1000"],
+    "1001 bytes": ["consolidate", str(FEWER), "1001"],
+    "stdio in between": ["consolidate", str(FEWER), "--between"],
+    "jemalloc": ["consolidate", str(FEWER)],
+    "trim": ["stalls", "trim", "100"],
+    "clear": ["stalls", "clear", "64"],
+}
+
+
+@pytest.fixture(scope="module")
+def stalls(tmp_path_factory: pytest.TempPathFactory) -> tuple[Recording, dict[str, dict[str, Any]]]:
+    lines = {name: shlex.join([str(workload(program)), *words]) for name, (program, *words) in STALLS.items()}
+    lines["jemalloc"] = f"LD_PRELOAD={JEMALLOC} {lines['jemalloc']}"
+    script = " && ".join(lines.values())
+    recording = record(tmp_path_factory.mktemp("stalls") / "r", command=[*UNDISTURBED, "sh", "-c", script])
+    check_buckets(recording)
+    consolidating = sum(program == "consolidate" for program, *_ in STALLS.values())
+    assert recording.site("consolidate.c", "free", "free").calls == consolidating * FEWER
+    return recording, dict(zip(STALLS, recording.witness, strict=True))
+
+
+@pytest.mark.parametrize("name", ["1000 bytes", "1001 bytes"])
+def test_threshold_of_consolidation(stalls: tuple[Recording, dict[str, dict[str, Any]]], name: str) -> None:
     """1000 bytes still come without it, 1001 do not."""
-    recording = record(tmp_path / "r", command=[*UNDISTURBED, workload("consolidate"), str(FEWER), size])
-    causes = {outlier["cause"] for outlier in outliers(recording, "consolidate.c", "large")}
-    assert ("consolidation" in causes) == (size == "1001")
+    recording, said = stalls
+    causes = {outlier["cause"] for outlier in outliers(recording, "consolidate.c", "large", said[name]["pid"])}
+    assert ("consolidation" in causes) == (name == "1001 bytes")
+
+
+def test_consolidation_with_stdio_in_between(stalls: tuple[Recording, dict[str, dict[str, Any]]]) -> None:
+    """The small blocks do not lie beside the top of the heap."""
+    recording, said = stalls
+    check_consolidation(recording, said["stdio in between"], FEWER)
+
+
+def test_jemalloc_does_not_consolidate(stalls: tuple[Recording, dict[str, dict[str, Any]]]) -> None:
+    recording, said = stalls
+    pid = said["jemalloc"]["pid"]
+    assert ("jemalloc",) in recording.query(f"SELECT kind FROM allocator WHERE pid = {pid}")
+    causes = {outlier["cause"] for outlier in recording.report["outliers"] if outlier["pid"] == pid}
+    assert "consolidation" not in causes
+
+
+def test_trim_is_a_mapping_call(stalls: tuple[Recording, dict[str, dict[str, Any]]]) -> None:
+    """The first look-alike: a free that gives 100 MiB back."""
+    recording, said = stalls
+    (stall,) = outliers(recording, "stalls.c", "free", said["trim"]["pid"])
+    assert (stall["call"], stall["cause"]) == ("free", "mapping calls")
+    assert stall["map_calls"]["brk"] == 1
+    check_witness(recording, stall, said["trim"]["took_ns"])
+    (trimmed,) = recording.query(
+        f"SELECT SUM(bytes) FROM map_call WHERE call = 'brk' AND in_call = 'free' AND pid = {said['trim']['pid']}"
+    )
+    assert 100 << 20 <= trimmed[0] < (100 << 20) + 64 * PAGE
+
+
+def test_clearing_is_no_consolidation(stalls: tuple[Recording, dict[str, dict[str, Any]]]) -> None:
+    recording, said = stalls
+    (stall,) = outliers(recording, "stalls.c", "calloc", said["clear"]["pid"])
+    assert (stall["call"], stall["cause"]) == ("calloc", "clearing")
+    assert stall["cleared_bytes"] >= 64 << 20
+    check_witness(recording, stall, said["clear"]["took_ns"])
 
 
 def test_no_fast_bins_no_consolidation(tmp_path: Path) -> None:
@@ -131,29 +195,6 @@ def test_no_fast_bins_no_consolidation(tmp_path: Path) -> None:
     check_buckets(with_it)
     assert "consolidation" not in {outlier["cause"] for outlier in with_it.report["outliers"]}
     assert with_it.report["latency"]["free"]["calls"] >= FEWER
-
-
-def test_jemalloc_does_not_consolidate(tmp_path: Path) -> None:
-    jemalloc = next(Path("/usr/lib").glob("*/libjemalloc.so.2"))
-    recording = record(
-        tmp_path / "r", command=[*UNDISTURBED, workload("consolidate"), str(FEWER)], env={"LD_PRELOAD": str(jemalloc)}
-    )
-    check_buckets(recording)
-    assert "consolidation" not in {outlier["cause"] for outlier in recording.report["outliers"]}
-    assert recording.site("consolidate.c", "free", "free").calls == FEWER
-
-
-def test_trim_is_a_mapping_call(tmp_path: Path) -> None:
-    """The first look-alike: a free that gives 300 MiB back."""
-    recording = record(tmp_path / "r", command=[*UNDISTURBED, workload("stalls"), "trim", "300"])
-    (witness,) = recording.witness
-    check_buckets(recording)
-    (stall,) = outliers(recording, "stalls.c", "free")
-    assert (stall["call"], stall["cause"]) == ("free", "mapping calls")
-    assert stall["map_calls"]["brk"] == 1
-    check_witness(recording, stall, witness["took_ns"])
-    (trimmed,) = recording.query("SELECT SUM(bytes) FROM map_call WHERE call = 'brk' AND in_call = 'free'")
-    assert 300 << 20 <= trimmed[0] < (300 << 20) + 64 * PAGE
 
 
 def push_out(cgroup: Path, limit: int) -> None:
@@ -189,7 +230,7 @@ def test_swapped_pages_are_swap(tmp_path: Path) -> None:
         result = finish(tracer)
     assert result.status == 0, result
     recording = load(tmp_path / "r", result)
-    (stall,) = outliers(recording, "stalls.c", "malloc")
+    (stall,) = outliers(recording, "stalls.c", "malloc", program.pid)
     assert (stall["call"], stall["cause"]) == ("malloc", "swap")
     check_witness(recording, stall, took)
     # The pages of the small blocks that were out came back, each by one fault.
@@ -203,7 +244,7 @@ def test_swapped_pages_are_swap(tmp_path: Path) -> None:
 def wait_for_locks(tmp_path: Path, arenas: int) -> Recording:
     return record(
         tmp_path / f"arenas{arenas}",
-        command=[*AHEAD, workload("arenas"), "499"],
+        command=[*AHEAD, workload("arenas"), "251"],
         env={"MALLOC_ARENA_MAX": str(arenas)},
     )
 
@@ -229,12 +270,3 @@ def test_waiting_for_an_arena(tmp_path: Path) -> None:
     assert ("arena-lock" in codes) == ("lock of an arena" in one.report["verdict"]["sentence"]) == most, locked
     assert "arena-lock" not in {advice["code"] for advice in eight.report["verdict"]["advice"]}
     assert "lock" in {outlier["cause"] for outlier in one.report["outliers"]}
-
-
-def test_clearing_is_no_consolidation(tmp_path: Path) -> None:
-    recording = record(tmp_path / "r", command=[*UNDISTURBED, workload("stalls"), "clear", "64"])
-    (witness,) = recording.witness
-    (stall,) = outliers(recording, "stalls.c", "calloc")
-    assert (stall["call"], stall["cause"]) == ("calloc", "clearing")
-    assert stall["cleared_bytes"] >= 64 << 20
-    check_witness(recording, stall, witness["took_ns"])

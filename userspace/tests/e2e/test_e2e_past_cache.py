@@ -22,6 +22,9 @@ from harness import SOURCES, Program, Recording, memtoll, record, tool, workload
 pytestmark = pytest.mark.root
 
 SOURCE = "past_cache.c"
+# No more than what is judged here: the probes of faults are dear to load.
+ALLOC = ["--probes", "alloc"]
+MAPPINGS = ["--probes", "alloc,mappings"]
 LARGE, HUGE, PAGE = 100 << 10, 700 << 10, 4096
 CACHED_BYTES, CACHED, MIDDLE = 1032, 20011, 3001
 MALLOCS, CALLOCS, REALLOCS, NEW, ALIGNED, POSIX, FAILING, HUGE_MALLOCS = 1009, 503, 307, 19, 101, 53, 7, 211
@@ -81,7 +84,8 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     program = build(directory, request.param)
     threads = 3 if request.param in ("threads", "static") else 0
     command: list[str | Path] = [program, *(["--threads", str(threads)] if threads else [])]
-    return Run(record(directory / "a.memtoll", "--place", "slow", command=command), max(1, threads))
+    probes = [] if request.param == "threads" else MAPPINGS
+    return Run(record(directory / "a.memtoll", *probes, "--place", "slow", command=command), max(1, threads))
 
 
 def of_call(recording: Recording, call: str, figure: str) -> int:
@@ -203,7 +207,7 @@ def test_large_blocks_of_a_real_program(tmp_path: Path) -> None:
     command: list[str | Path] = ["env", "PYTHONHASHSEED=0", "/usr/bin/python3", "-S", "-E", script]
     counted = preloaded_counts(command, tmp_path / "counts.json")
     assert counted["malloc"][0] >= 22, counted
-    recording = record(tmp_path / "a.memtoll", "--place", "slow", command=command)
+    recording = record(tmp_path / "a.memtoll", *MAPPINGS, "--place", "slow", command=command)
     made = {
         call: (n, size)
         for call, n, size in recording.query(
@@ -215,7 +219,7 @@ def test_large_blocks_of_a_real_program(tmp_path: Path) -> None:
 
 def test_another_allocator_keeps_its_entries(tmp_path: Path) -> None:
     env = {"LD_PRELOAD": str(libraries.preloadable("jemalloc"))}
-    recording = record(tmp_path / "a.memtoll", "--place", "slow", command=[workload("past_cache")], env=env)
+    recording = record(tmp_path / "a.memtoll", *ALLOC, "--place", "slow", command=[workload("past_cache")], env=env)
     (line,) = [line for line in recording.result.stderr.splitlines() if "jemalloc" in line]
     assert "is probed at the entries of its functions: it is not glibc's" in line
     assert recording.site(SOURCE, "cached", "malloc").calls == CACHED
@@ -225,7 +229,7 @@ def test_another_allocator_keeps_its_entries(tmp_path: Path) -> None:
 def test_entries_stay_where_caches_hold_larger_blocks(tmp_path: Path) -> None:
     """By --min-size, and by a tunable of the program that is started later."""
     for number, (size, env) in enumerate([("1032", {}), ("64K", {"GLIBC_TUNABLES": "glibc.malloc.tcache_max=65536"})]):
-        arguments = ["--place", "slow", "--min-size", size]
+        arguments = [*ALLOC, "--place", "slow", "--min-size", size]
         recording = record(tmp_path / f"{number}.memtoll", *arguments, command=[workload("past_cache")], env=env)
         (line,) = [line for line in recording.result.stderr.splitlines() if "probed at the entries" in line]
         assert "its threads may cache blocks of" in line and "--min-size is" in line
@@ -235,15 +239,15 @@ def test_entries_stay_where_caches_hold_larger_blocks(tmp_path: Path) -> None:
 
 
 def test_auto_says_nothing(tmp_path: Path) -> None:
-    recording = record(tmp_path / "a.memtoll", "--place", "auto", command=[workload("past_cache")])
+    recording = record(tmp_path / "a.memtoll", *ALLOC, "--place", "auto", command=[workload("past_cache")])
     assert recording.report["past_cache"] and "probed at the entries" not in recording.result.stderr
-    entry = record(tmp_path / "b.memtoll", command=[workload("past_cache")])
+    entry = record(tmp_path / "b.memtoll", *ALLOC, command=[workload("past_cache")])
     assert entry.report["past_cache"] == {} and entry.site(SOURCE, "cached", "malloc").calls == CACHED
 
 
 def test_running_process(tmp_path: Path) -> None:
     with Program(workload("pairs"), "--seconds", "20", "--every", "101", "--size", str(LARGE)) as program:
-        recording = record(tmp_path / "a.memtoll", "--place", "slow", "-p", str(program.pid), "-d", "1s")
+        recording = record(tmp_path / "a.memtoll", *ALLOC, "--place", "slow", "-p", str(program.pid), "-d", "400ms")
     hits = dict(recording.query("SELECT probe, SUM(hits) FROM hit GROUP BY probe"))
     assert hits.get("malloc", 0) <= 1 < hits["calloc"]
     # A hundred small blocks are freed for each large one. The probes come and go one after the other, while it runs.
@@ -259,8 +263,9 @@ def test_usage() -> None:
 
 def test_stat_and_sampling(tmp_path: Path) -> None:
     """Smaller blocks are sampled at entries, whatever is chosen by itself."""
-    recording = record(tmp_path / "a.memtoll", "--place", "auto", "--sample", "64K", command=[workload("past_cache")])
+    arguments = [*ALLOC, "--place", "auto", "--sample", "64K"]
+    recording = record(tmp_path / "a.memtoll", *arguments, command=[workload("past_cache")])
     assert recording.report["past_cache"] == {}
-    result = memtoll("stat", "--place", "slow", "--json", "--", workload("past_cache"))
+    result = memtoll("stat", *ALLOC, "--place", "slow", "--json", "--", workload("past_cache"))
     found: dict[str, Any] = json.loads(result.stdout.splitlines()[-1]) if result.stdout else {}
     assert result.status == 0 and found["past_cache"]["malloc"] == CACHED_BYTES

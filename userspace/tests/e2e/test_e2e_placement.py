@@ -7,9 +7,11 @@ instruction begins there; a second probe on the entry, that the arguments are ri
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -74,6 +76,7 @@ def build_callers(path: Path, *flags: str | Path, compiler: str = "gcc") -> Path
 class Library(NamedTuple):
     version: str
     callers: Path
+    found: dict[str, Any]  # by doctor
 
 
 def build_with_library(suite: str, callers: Path) -> Path:
@@ -86,15 +89,6 @@ def build_with_library(suite: str, callers: Path) -> Path:
     return build_callers(callers, "-nostartfiles", *linker)
 
 
-@pytest.fixture(scope="module", params=list(libraries.SUITES[libraries.distribution()].items()), ids=lambda x: x[1])
-def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Library:
-    suite, version = request.param
-    callers = tmp_path_factory.mktemp("callers") / "callers"
-    if suite == libraries.own_suite():
-        return Library(version, build_callers(callers, "-nostartfiles"))
-    return Library(version, build_with_library(suite, callers))
-
-
 def doctor(pid: int) -> dict[str, Any]:
     result = memtoll("doctor", "--json", "-p", str(pid))
     assert result.status == 0, result
@@ -103,18 +97,48 @@ def doctor(pid: int) -> dict[str, Any]:
     return found
 
 
+def found_of(callers: Path) -> dict[str, Any]:
+    with Program(callers, "serve") as program:
+        return doctor(program.pid)
+
+
+Packaged = Callable[[str], tuple[Path, dict[str, Any]]]
+
+
+@pytest.fixture(scope="module")
+def packaged(tmp_path_factory: pytest.TempPathFactory) -> Packaged:
+    """The program with the C library of a release, and what doctor says of it, which is asked once."""
+    place = tmp_path_factory.mktemp("packaged")
+
+    @functools.cache
+    def of_suite(suite: str) -> tuple[Path, dict[str, Any]]:
+        callers = build_with_library(suite, place / suite)
+        return callers, found_of(callers)
+
+    return of_suite
+
+
+@pytest.fixture(scope="module", params=list(libraries.SUITES[libraries.distribution()].items()), ids=lambda x: x[1])
+def library(request: pytest.FixtureRequest, packaged: Packaged) -> Library:
+    suite, version = request.param
+    return Library(version, *packaged(suite))
+
+
 def disassembly(module: str, start: int, length: int) -> str:
     limits = (f"--start-address={start}", f"--stop-address={start + length}")
     command = [tool("objdump"), "-d", *limits, module]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
 
 
+@functools.cache
+def symbols_of(module: str, dynamic: bool) -> str:
+    command = [tool("nm"), *(["-D"] if dynamic else []), module]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+
+
 def instructions(module: str, symbol: str, dynamic: bool = True) -> dict[int, str]:
     """Offset from the symbol and mnemonic of each instruction at its start, as objdump has them."""
-    symbols = subprocess.run(
-        [tool("nm"), *(["-D"] if dynamic else []), module], capture_output=True, text=True, timeout=60, check=True
-    )
-    found = re.search(rf"^([0-9a-f]+) [TWit] {symbol}(@@\S+)?$", symbols.stdout, re.M)
+    found = re.search(rf"^([0-9a-f]+) [TWit] {symbol}(@@\S+)?$", symbols_of(module, dynamic), re.M)
     assert found, f"nm finds no {symbol} in {module}"
     start = int(found[1], 16)
     text = disassembly(module, start, 80)
@@ -136,8 +160,7 @@ def check_probe(probe: dict[str, Any], dynamic: bool = True) -> None:
 
 
 def test_places_of_libc(library: Library) -> None:
-    with Program(library.callers, "serve") as program:
-        found = doctor(program.pid)
+    found = library.found
     (allocator,) = found["allocators"]
     assert (allocator["kind"], allocator["version"], allocator["linkage"]) == ("glibc", library.version, "dynamic")
     probes = {probe["symbol"]: probe for probe in found["probes"]}
@@ -154,29 +177,38 @@ def test_places_of_libc(library: Library) -> None:
 
 @pytest.mark.parametrize("name", ["jemalloc", "tcmalloc", "mimalloc"])
 def test_places_of_allocator(name: str, tmp_path: Path) -> None:
-    """Also where the code has copied its arguments to other registers before the first good instruction."""
+    """Also where the code has copied its arguments to other registers before the first good instruction.
+
+    The way past the cache is looked for in glibc only: a preloaded allocator has none, the C library behind it still
+    has its own.
+    """
     callers = build_callers(tmp_path / "callers", "-DWITH_MAIN")
     with Program(callers, "serve", env={"LD_PRELOAD": str(libraries.preloadable(name))}) as program:
         found = doctor(program.pid)
+        said = memtoll("doctor", "-p", str(program.pid)).stdout if name == "jemalloc" else ""
     (allocator,) = [entry for entry in found["allocators"] if entry["kind"] == name]
     assert allocator["linkage"] == "preloaded"
     assert re.fullmatch(r"\d+\.[\d.]+", allocator["version"]), allocator
+    for probe in found["probes"]:  # of this system's C library, too
+        check_probe(probe)
     probes = [probe for probe in found["probes"] if probe["kind"] == name]
     assert {"malloc", "calloc", "realloc", "free"} <= {probe["symbol"] for probe in probes}
     assert [probe for probe in probes if probe["symbol"].startswith("_Znw")], "no operator new"
-    for probe in probes:
-        check_probe(probe)
     seen = {probe["symbol"] for probe in probes if probe["agreed"]}
     behind = {probe["symbol"] for probe in probes if probe["offset"]}
     assert behind & {"malloc", "calloc", "realloc", "free", "posix_memalign", "memalign", "valloc"} <= seen, probes
+    assert {probe["slow"] is None for probe in probes} == {True}
+    (own,) = [probe["slow"] for probe in found["probes"] if probe["kind"] == "glibc" and probe["symbol"] == "malloc"]
+    assert own["found"] and not own["agreed"], own
+    if said:
+        assert "past the cache: call at +" in said and "Not called while it was watched" in said
 
 
 @pytest.mark.parametrize("linking", ["", "-static"], ids=["dynamic", "static"])
 def test_places_of_musl(linking: str, tmp_path: Path) -> None:
     flags = ["-DWITH_MAIN", *linking.split()]
     callers = build_callers(tmp_path / "callers", *flags, compiler="musl-gcc")
-    with Program(callers, "serve") as program:
-        found = doctor(program.pid)
+    found = found_of(callers)
     (allocator,) = found["allocators"]
     assert (allocator["kind"], allocator["linkage"]) == ("musl", "static" if linking else "dynamic")
     probes = {probe["symbol"]: probe for probe in found["probes"]}
@@ -207,10 +239,10 @@ def names_in(path: Path) -> Names:
 
 
 class Debugged(NamedTuple):
-    """A C library whose debug package has the names of its local functions, and the program that runs with it."""
+    """A C library whose debug package has the names of its local functions, and a program that runs with it."""
 
     suite: str
-    callers: Path
+    found: dict[str, Any]  # by doctor
     names: Names
 
 
@@ -219,15 +251,14 @@ DEBUGGED = [*libraries.SUITES["debian"], "sid"] if libraries.distribution() == "
 
 
 @pytest.fixture(scope="module", params=DEBUGGED)
-def debugged(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Debugged:
+def debugged(request: pytest.FixtureRequest, packaged: Packaged) -> Debugged:
     suite = request.param
-    callers = build_with_library(suite, tmp_path_factory.mktemp("debugged") / "callers")
     library = next(path for path in libraries.package(suite, "libc6").rglob("libc.so.6") if path.is_file())
     notes = subprocess.run([tool("readelf"), "-n", library], capture_output=True, text=True, timeout=60, check=True)
     found = re.search(r"Build ID: (\w+)", notes.stdout)
     assert found
     debug = libraries.package(suite, "libc6-dbg") / "usr/lib/debug/.build-id" / found[1][:2] / f"{found[1][2:]}.debug"
-    return Debugged(suite, callers, names_in(debug))
+    return Debugged(suite, packaged(suite)[1], names_in(debug))
 
 
 ALLOCATING = ("malloc", "calloc", "realloc", "posix_memalign", "aligned_alloc", "memalign")
@@ -272,30 +303,14 @@ def slow_ways(found: dict[str, Any], names: Names) -> dict[str, Any]:
 
 
 def test_way_past_the_cache(debugged: Debugged) -> None:
-    with Program(debugged.callers, "serve") as program:
-        found = doctor(program.pid)
-    for name, way in slow_ways(found, debugged.names).items():
+    for name, way in slow_ways(debugged.found, debugged.names).items():
         # A library that is not yet released may be refused, but nothing else may be taken for it.
         assert way["found"] or debugged.suite == "sid", (name, way)
 
 
 def test_way_past_the_cache_of_a_static_program(tmp_path: Path) -> None:
     callers = build_callers(tmp_path / "callers", "-DWITH_MAIN", "-static")
-    with Program(callers, "serve") as program:
-        found = doctor(program.pid)
-    assert all(way["found"] for way in slow_ways(found, names_in(callers)).values())
-
-
-def test_no_way_past_another_allocator(tmp_path: Path) -> None:
-    """Only glibc's is looked for: a preloaded allocator has none, the C library behind it still has its own."""
-    callers = build_callers(tmp_path / "callers", "-DWITH_MAIN")
-    with Program(callers, "serve", env={"LD_PRELOAD": str(libraries.preloadable("jemalloc"))}) as program:
-        found = doctor(program.pid)
-        said = memtoll("doctor", "-p", str(program.pid)).stdout
-    assert {probe["slow"] is None for probe in found["probes"] if probe["kind"] == "jemalloc"} == {True}
-    (own,) = [probe["slow"] for probe in found["probes"] if probe["kind"] == "glibc" and probe["symbol"] == "malloc"]
-    assert own["found"] and not own["agreed"], own
-    assert "past the cache: call at +" in said and "Not called while it was watched" in said
+    assert all(way["found"] for way in slow_ways(found_of(callers), names_in(callers)).values())
 
 
 ROUNDS, SMALL, SMALL_CALLS = 23, 211, 1009

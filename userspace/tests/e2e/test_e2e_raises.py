@@ -43,6 +43,9 @@ LARGEST: Final = 32 * MIB  # DEFAULT_MMAP_THRESHOLD_MAX; the flags in the chunk'
 ASK_MOST: Final = 64 * MIB  # up to there the workload looks
 PLACES: Final = {"one": "drop_one", "two": "drop_two", "nothing": "drop_by_realloc"}
 
+# Where no advice is judged: the probes of faults are dear to load.
+NO_FAULTS: Final = ("--probes", "alloc,mappings")
+
 PAIRS: Final = [f"both:{number * 300_007}:{number * 300_007 + 100_003}" for number in (1, 2, 3, 5, 7, 11, 13)]
 
 RUNS: Final[dict[str, list[str]]] = {
@@ -60,7 +63,7 @@ RUNS: Final[dict[str, list[str]]] = {
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Recording, dict[str, dict[str, Any]]]:
     path = tmp_path_factory.mktemp("raises") / "out.memtoll"
-    return record_several(path, {name: ["raises", *steps, "ask"] for name, steps in RUNS.items()})
+    return record_several(path, {name: ["raises", *steps, "ask"] for name, steps in RUNS.items()}, *NO_FAULTS)
 
 
 def raised(recording: Recording, pid: int, name: str = "mmap_threshold") -> list[tuple[int, int, str, str, int]]:
@@ -138,10 +141,10 @@ def test_frees_of_two_threads_at_once(runs: tuple[Recording, dict[str, dict[str,
 # A program that is there already.
 
 
-def late(out: Path, *steps: str, env: dict[str, str] | None = None) -> tuple[Recording, dict[str, Any]]:
+def late(out: Path, *steps: str, options: tuple[str, ...] = NO_FAULTS) -> tuple[Recording, dict[str, Any]]:
     """What it does up to its first wait is done when memtoll comes; at each wait after that a slice is complete."""
-    with Program(workload("raises"), *steps, "ask", env=env) as program:
-        tracer = start_record(out, "-p", str(program.pid))
+    with Program(workload("raises"), *steps, "ask") as program:
+        tracer = start_record(out, *options, "-p", str(program.pid))
         wait_attached(tracer, program.pid)
         program.go()
         for number in range(2, steps.count("wait") + 1):
@@ -248,14 +251,14 @@ def trial(recording: Recording, code: str) -> dict[str, str]:
 # Before memtoll comes, after that, the finding, and how often the witness counts without what is advised.
 LATE: Final = {
     "large blocks, then small ones": (
-        ["one:157000003", "two:104857613"], "rounds:31:100003:61", "trim-storm", ("falls", 31),
+        ["one:157000003", "two:104857613"], "rounds:23:100003:61", "trim-storm", ("falls", 23),
     ),
     "raised, then smaller ones": (
-        ["one:20000003", "two:157000003"], "rounds:31:1000003:61", "trim-storm", ("falls", 31),
+        ["one:20000003", "two:157000003"], "rounds:11:1000003:61", "trim-storm", ("falls", 11),
     ),
-    "raised to the most, then larger ones": (["one:33550000"], "rounds:13:33554433:1", "map-storm", ("mapped", 13)),
+    "raised to the most, then larger ones": (["one:33550000"], "rounds:7:33554433:1", "map-storm", ("mapped", 7)),
     "large blocks, then smaller ones above the most": (
-        ["one:157000003", "two:104857613"], "rounds:13:40000003:1", "map-storm", ("mapped", 13),
+        ["one:157000003", "two:104857613"], "rounds:7:40000003:1", "map-storm", ("mapped", 7),
     ),
 }  # fmt: skip
 
@@ -263,7 +266,7 @@ LATE: Final = {
 @pytest.mark.parametrize("name", LATE)
 def test_advice_on_what_was_seen_late_suffices_from_the_start(out: Path, name: str) -> None:
     before, rounds, code, (counts, least) = LATE[name]
-    recording, witness = late(out, *before, "wait", rounds)
+    recording, witness = late(out, *before, "wait", rounds, options=())
     assert witness[counts] >= least, witness
     assert raised(recording, witness["pid"]) == []
     env = trial(recording, code)
@@ -278,7 +281,7 @@ def test_advice_on_what_was_seen_late_suffices_from_the_start(out: Path, name: s
         assert "GLIBC'S THRESHOLDS" not in memtoll("report", "--full", recording.path).stdout, "as glibc begins"
 
 
-ROUNDS: Final = "rounds:31:100003:61"
+ROUNDS: Final = "rounds:23:100003:61"
 VARIABLE: Final = {"MALLOC_TRIM_THRESHOLD_": "500009"}
 
 
@@ -286,7 +289,7 @@ def test_trim_threshold_of_the_environment(out: Path) -> None:
     """It stops the others from moving, and the tunable that is advised goes before it."""
     recording = record(out, command=[workload("raises"), "one:300007", ROUNDS, "ask"], env=VARIABLE)
     witness = recording.witness[-1]
-    assert witness["freed"][0][2] and witness["mmap_threshold"] == DEFAULT and witness["falls"] >= 31
+    assert witness["freed"][0][2] and witness["mmap_threshold"] == DEFAULT and witness["falls"] >= 23
     now = state(recording)
     assert (now["trim_threshold"]["low_bytes"], now["trim_threshold"]["how"]) == (500_009, "tunable")
     assert (now["mmap_threshold"]["low_bytes"], now["mmap_threshold"]["changes"]) == (DEFAULT, 0)
@@ -309,7 +312,7 @@ def test_mallopt_goes_before_the_environment(out: Path) -> None:
 def test_a_tunable_that_is_there_twice(out: Path) -> None:
     """The second counts; and it may be above what glibc raises it to by itself."""
     env = {"GLIBC_TUNABLES": "glibc.malloc.mmap_threshold=200000:glibc.malloc.mmap_threshold=40000000"}
-    recording = record(out, command=[workload("raises"), "one:39000017", "two:41000021", "ask"], env=env)
+    recording = record(out, *NO_FAULTS, command=[workload("raises"), "one:39000017", "two:41000021", "ask"], env=env)
     witness = recording.witness[-1]
     assert witness["mmap_threshold"] == 40_000_000
     assert [own for _, _, own in witness["freed"]] == [False, True]

@@ -9,32 +9,63 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
-from test_e2e_compare import Compared, tried
+from test_e2e_compare import Compared, compare
 
-from harness import MIB, PAGE, Recording, environment, memtoll, own_frame, record, site_line, workload
+from harness import (
+    MIB,
+    PAGE,
+    Recording,
+    environment,
+    integrity,
+    load,
+    memtoll,
+    own_frame,
+    record,
+    site_line,
+    workload,
+)
 
 pytestmark = pytest.mark.root
 
-ROUNDS = 101
 OF_START = 512  # faults of a program's start
 
-# name -> arguments of the workload after the rounds, how the memory goes, pages of a round that come again
-SHAPES: dict[str, tuple[str, tuple[int, ...], str, int]] = {
-    "trim": ("blocks", (64, 100000), "brk", 1530),
-    "map": ("blocks", (1, 33 * MIB), "munmap", 33 * MIB // PAGE),
-    "calloc": ("calloc", (40, 120000), "brk", 648),
-    "pair": ("blocks", (64, 200000), "brk", 0),
-}
+
+@dataclass(frozen=True)
+class Shape:
+    what: str
+    rounds: int
+    sizes: tuple[int, int]
+    how: str  # the memory goes
+    each: int  # pages of a round that come again
+    setting: dict[str, int]  # that stops it
+
+    @property
+    def command(self) -> list[str | Path]:
+        return [workload("storms"), self.what, *map(str, (self.rounds, *self.sizes))]
 
 
-def command(shape: str, rounds: int = ROUNDS) -> list[str | Path]:
-    what, sizes, _, _ = SHAPES[shape]
-    return [workload("storms"), what, str(rounds), *map(str, sizes)]
+SHAPES = {
+    "trim": Shape("blocks", 23, (64, 100000), "brk", 1530, {"trim_threshold": 16 * MIB}),
+    "map": Shape("blocks", 11, (1, 33 * MIB), "munmap", 33 * MIB // PAGE,
+                 {"mmap_threshold": 64 * MIB, "trim_threshold": 128 * MIB}),
+    "calloc": Shape("calloc", 23, (40, 120000), "brk", 648, {"trim_threshold": 16 * MIB}),
+    "pair": Shape("blocks", 17, (64, 200000), "brk", 0, {"mmap_threshold": 32 * MIB, "trim_threshold": 32 * MIB}),
+}  # fmt: skip
+
+
+class Storm(NamedTuple):
+    name: str
+    shape: Shape
+    found: Compared
+    recording: Recording  # of the run without the setting
+    witness: dict[str, Any]  # of a run that nobody traces
 
 
 def plain(words: list[str | Path], env: dict[str, str]) -> dict[str, Any]:
@@ -70,64 +101,73 @@ def settings(advice: dict[str, Any]) -> dict[str, str]:
     return dict(part.rsplit("=", 1) for part in tunables[1].split(":"))
 
 
-def tunables(values: dict[str, str]) -> dict[str, str]:
-    return {"GLIBC_TUNABLES": ":".join(f"{name}={value}" for name, value in values.items())}
+def tunables(values: dict[str, int]) -> dict[str, str]:
+    return {"GLIBC_TUNABLES": ":".join(f"glibc.malloc.{name}={value}" for name, value in values.items())}
+
+
+def trial_of(setting: str, command: list[str | Path], place: Path) -> tuple[Compared, Recording]:
+    """The run without the setting is the one whose report has the finding: what it says to try is what was done."""
+    found = compare("--set", setting, "-o", place / "r", command=command, runs=1)
+    recording = load(place / "r-without-1.memtoll", found.result)
+    assert recording.complete and integrity(recording.path) == "ok"
+    (trial,) = (advice["try"] for advice in recording.report["verdict"]["advice"] if advice["try"])
+    assert shlex.split(trial) == ["memtoll", "compare", "--set", setting, "--", *map(str, command)], "word for word"
+    return found, recording
 
 
 @pytest.fixture(scope="module", params=SHAPES)
-def storm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Recording]:
-    shape = str(request.param)
-    path = tmp_path_factory.mktemp("storms") / f"{shape}.memtoll"
-    return shape, record(path, command=command(shape))
+def storm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Storm:
+    name = str(request.param)
+    shape = SHAPES[name]
+    (setting,) = (f"{variable}={value}" for variable, value in tunables(shape.setting).items())
+    found, recording = trial_of(setting, shape.command, tmp_path_factory.mktemp("storms"))
+    return Storm(name, shape, found, recording, plain(shape.command, {}))
 
 
-def test_pages_faulted_again(storm: tuple[str, Recording]) -> None:
+def test_pages_faulted_again(storm: Storm) -> None:
     """All faults of the rounds but those that bring a page in for the first time."""
-    shape, recording = storm
-    _, (count, size), how, each = SHAPES[shape]
-    rows = recording.report["giveback"]
+    shape, (count, size) = storm.shape, storm.shape.sizes
+    rows = storm.recording.report["giveback"]
     again = sum(row["again_bytes"] for row in rows) // PAGE
-    faults = recording.witness[-1]["faults"]
-    if each:
-        assert sum(row["again_bytes"] for row in rows if row["how"] == how) == (ROUNDS - 1) * each * PAGE
+    faults = storm.witness["faults"]
+    if shape.each:
+        expected = (shape.rounds - 1) * shape.each * PAGE
+        assert sum(row["again_bytes"] for row in rows if row["how"] == shape.how) == expected
     # Not again: the first round's. Where the threshold moves then, the second round's, too, in the heap.
-    assert faults - again == pytest.approx(faults / ROUNDS * (2 if shape == "pair" else 1), rel=0.08)
+    assert faults - again == pytest.approx(faults / shape.rounds * (2 if storm.name == "pair" else 1), rel=0.08)
     top = rows[0]
-    assert (top["how"], top["gave_call"], top["allocator"]) == (how, "free", "glibc")
-    assert top["got_call"] == ("calloc" if shape == "calloc" else "malloc")
+    assert (top["how"], top["gave_call"], top["allocator"]) == (shape.how, "free", "glibc")
+    assert top["got_call"] == ("calloc" if storm.name == "calloc" else "malloc")
     assert top["largest_bytes"] <= count * size + 2 * MIB
     assert top["gave_bytes"] >= top["again_bytes"] > 0
-    if shape == "calloc":
+    if storm.name == "calloc":
         assert 0.9 * top["again_bytes"] <= top["twice_bytes"] <= top["again_bytes"]
     else:
         assert top["twice_bytes"] == 0
 
 
-def test_calls_that_give_back(storm: tuple[str, Recording]) -> None:
+def test_calls_that_give_back(storm: Storm) -> None:
     """As often as the workload saw its break fall, or unmapped a block; by so much."""
-    shape, recording = storm
-    witness = recording.witness[-1]
-    rows = [row for row in recording.report["giveback"] if row["gave_call"] == "free"]
+    rows = [row for row in storm.recording.report["giveback"] if row["gave_call"] == "free"]
     falls = sum(row["calls"] for row in rows if row["how"] == "brk")
-    assert falls == witness["falls"]
-    if shape == "map":
-        assert sum(row["calls"] for row in rows if row["how"] == "munmap") == ROUNDS
+    assert falls == storm.witness["falls"]
+    if storm.name == "map":
+        assert sum(row["calls"] for row in rows if row["how"] == "munmap") == storm.shape.rounds
     else:
-        counted = recording.query("SELECT SUM(bytes) FROM map_call WHERE call = 'brk' AND in_call = 'free'")
-        assert counted == [(witness["fallen_bytes"],)]
+        counted = storm.recording.query("SELECT SUM(bytes) FROM map_call WHERE call = 'brk' AND in_call = 'free'")
+        assert counted == [(storm.witness["fallen_bytes"],)]
 
 
-def test_both_ends_are_named(storm: tuple[str, Recording]) -> None:
-    shape, recording = storm
-    top = recording.report["giveback"][0]
-    for end, marker in (("gave_at", "free"), ("got_at", "calloc" if shape == "calloc" else "malloc")):
+def test_both_ends_are_named(storm: Storm) -> None:
+    top = storm.recording.report["giveback"][0]
+    for end, marker in (("gave_at", "free"), ("got_at", "calloc" if storm.name == "calloc" else "malloc")):
         frame = own_frame(top[end])
         assert frame
         assert (Path(frame["file"]).name, frame["line"]) == ("storms.c", site_line("storms.c", marker))
 
 
-def test_advice(storm: tuple[str, Recording]) -> None:
-    shape, recording = storm
+def test_advice(storm: Storm) -> None:
+    shape, recording = storm.name, storm.recording
     assert recording.dominant == "zeroing"
     codes = list(advised(recording))
     assert codes[0] == ("map-storm" if shape == "map" else "trim-storm")
@@ -153,19 +193,16 @@ def assert_stopped(found: Compared, left: float) -> None:
         assert 0 <= faults[when] - kernel[f"count_{when}"] < OF_START, found.whole
 
 
-def test_advice_stops_the_storm(storm: tuple[str, Recording]) -> None:
+def test_advice_stops_the_storm(storm: Storm) -> None:
     """The faults of one round are left. Of a pair, either alone does nothing."""
-    shape, recording = storm
-    advice = next(iter(advised(recording).values()))
-    values = settings(advice)
-    rounds = 11
-    found = tried(advice, "--probes=faults,mappings", command=command(shape, rounds))
+    values = settings(next(iter(advised(storm.recording).values())))
+    assert values == {f"glibc.malloc.{name}": str(value) for name, value in storm.shape.setting.items()}
     # calloc clears all of the blocks that are kept, where it left the fresh ones alone: twice the pages, once.
-    assert_stopped(found, (2.2 if shape == "calloc" else 1.25) / rounds)
-    before = found.plain("minor faults")["before"]
-    for name, value in values.items():
+    assert_stopped(storm.found, (2.2 if storm.name == "calloc" else 1.25) / storm.shape.rounds)
+    before = storm.found.plain("minor faults")["before"]
+    for name, value in storm.shape.setting.items():
         if len(values) > 1:
-            alone = plain(command(shape, rounds), tunables({name: value}))["faults"]
+            alone = plain(storm.shape.command, tunables({name: value}))["faults"]
             assert alone == pytest.approx(before, rel=0.02, abs=OF_START), name
 
 
@@ -203,10 +240,10 @@ def test_own_calls(out: Path, shape: str, how: str, marker: str) -> None:
     frame = own_frame(top["gave_at"])
     assert frame
     assert frame["line"] == site_line("storms.c", marker)
-    advice = advised(recording)["own-storm"]
-    assert "GLIBC_TUNABLES" not in advice["text"]
-    assert advice["try"] is None
-    assert ("MADV_FREE" in advice["text"]) == (shape == "advise")
+    assert recording.witness[-1]["faults"] >= 17 * pages
+    for advice in recording.report["verdict"]["advice"]:
+        assert advice["try"] is None and "GLIBC" not in advice["text"], advice
+    assert ("MADV_FREE" in advised(recording)["own-storm"]["text"]) == (shape == "advise")
 
 
 JEMALLOC = "libjemalloc.so.2"
@@ -220,12 +257,12 @@ PURGES = {
 
 
 @pytest.mark.parametrize(("size", "conf", "remedy"), PURGES.values(), ids=PURGES)
-def test_jemalloc(out: Path, size: int, conf: str, remedy: str) -> None:
+def test_jemalloc(tmp_path: Path, size: int, conf: str, remedy: str) -> None:
     """Purged at each free, by a setting or because the block is large."""
     rounds, pages = 17, size // PAGE
-    words: list[str | Path] = [workload("storms"), "blocks", str(rounds), "1", str(size)]
-    env = {"LD_PRELOAD": JEMALLOC} | ({"MALLOC_CONF": conf} if conf else {})
-    recording = record(out, command=words, env=env)
+    env = [f"LD_PRELOAD={JEMALLOC}", *([f"MALLOC_CONF={conf}"] if conf else [])]
+    words: list[str | Path] = ["env", *env, workload("storms"), "blocks", str(rounds), "1", str(size)]
+    found, recording = trial_of(f"MALLOC_CONF={remedy}", words, tmp_path)
     top = recording.report["giveback"][0]
     assert (top["how"], top["gave_call"], top["got_call"], top["allocator"]) == (
         "dontneed",
@@ -235,15 +272,12 @@ def test_jemalloc(out: Path, size: int, conf: str, remedy: str) -> None:
     )
     assert top["again_bytes"] == pytest.approx((rounds - 1) * pages * PAGE, rel=0.02)
     assert_the_only_trial(recording, "purge-storm")
-    advice = advised(recording)["purge-storm"]
-    assert f"MALLOC_CONF={remedy}" in advice["text"]
-    assert f"MALLOC_CONF={remedy}" in advice["try"]
-    assert_stopped(tried(advice, "--probes=faults,mappings"), 1.2 / rounds)
+    assert f"MALLOC_CONF={remedy}" in advised(recording)["purge-storm"]["text"]
+    assert_stopped(found, 1.2 / rounds)
 
 
-def test_text(storm: tuple[str, Recording]) -> None:
-    shape, recording = storm
-    text = memtoll("report", "--full", recording.path).stdout
+def test_text(storm: Storm) -> None:
+    text = memtoll("report", "--full", storm.recording.path).stdout
     assert "GIVEN BACK" in text
-    assert re.search(rf"{SHAPES[shape][2]} +free at storms\.c:{site_line('storms.c', 'free')} ", text), text
+    assert re.search(rf"{storm.shape.how} +free at storms\.c:{site_line('storms.c', 'free')} ", text), text
     assert max(map(len, text.splitlines())) <= 80 or "memtoll compare" in text
