@@ -26,12 +26,18 @@ def scenario(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return path
 
 
-@pytest.fixture
-def heap_blocks(tmp_path: Path) -> Path:
-    """Casebook 1, 10 MiB."""
-    path = tmp_path / "heap-blocks.memtoll"
+@pytest.fixture(scope="session")
+def heap_blocks_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Casebook 1, 10 MiB; for those who change nothing."""
+    path = tmp_path_factory.mktemp("once") / "heap-blocks.memtoll"
     facts.heap_blocks(path).database.close()
     return path
+
+
+@pytest.fixture
+def heap_blocks(tmp_path: Path, heap_blocks_once: Path) -> Path:
+    """A copy of it."""
+    return Path(shutil.copy(heap_blocks_once, tmp_path))
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A fleet asked with pandas and on a cluster of processes: of 211 recordings, in make test-measure of 10,000."""
+"""A fleet asked with pandas and on a cluster of processes: of 71 recordings, in make test-measure of 10,000."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from memtoll.fleet.store import Store
 from memtoll.fleet.summary import Summary
 from memtoll.frames import TOLLS
 
-RECORDINGS, DAYS = int(os.environ.get("MEMTOLL_FLEET_RECORDINGS", "211")), 5
+RECORDINGS, DAYS = int(os.environ.get("MEMTOLL_FLEET_RECORDINGS", "71")), 5
 # A file for each table, host and day: they are what takes long.
-HOSTS = 11 if RECORDINGS < 1000 else 31
-BATCH = 101 if RECORDINGS < 1000 else 301
+HOSTS = 7 if RECORDINGS < 1000 else 31
+BATCH = 47 if RECORDINGS < 1000 else 301
 WORKERS = 2
 
 Fleet = tuple[Path, list[Summary], list[dict[str, Any]]]

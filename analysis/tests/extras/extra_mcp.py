@@ -55,44 +55,46 @@ async def called(client: Client, tool: str, **values: Any) -> tuple[bool, str]:
     return bool(result.is_error), "".join(part.text for part in result.content)  # type: ignore[union-attr]
 
 
-def test_tools_only_read(directory: Path) -> None:
-    async def talk(client: Client) -> None:
-        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert set(tools) == READING
-        for tool in tools.values():
-            assert tool.description and tool.annotations and tool.annotations.read_only_hint is True
-        assert set(tools["verdict"].input_schema["properties"]) == {"recording", "tokens"}
-        assert (await called(client, "record", pid=os.getpid(), seconds=1, name="new"))[0]
+async def tools_only_read(client: Client) -> None:
+    tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+    assert set(tools) == READING
+    for tool in tools.values():
+        assert tool.description and tool.annotations and tool.annotations.read_only_hint is True
+    assert set(tools["verdict"].input_schema["properties"]) == {"recording", "tokens"}
+    assert (await called(client, "record", pid=os.getpid(), seconds=1, name="new"))[0]
 
-    asked(directory, talk)
+
+async def what_is_wrong_is_one_line(client: Client) -> None:
+    """And the server goes on."""
+    for name in ("../outside.memtoll", "link.memtoll", "/etc/passwd", "missing.memtoll"):
+        wrong, said = await called(client, "verdict", recording=name)
+        assert wrong and len(said.splitlines()) == 1 and "zeroing" not in said, said
+    wrong, said = await called(client, "verdict", recording="one.memtoll", tokens=1)
+    assert wrong and "320" in said
+    assert not (await called(client, "verdict", recording="one.memtoll"))[0]
+
+
+async def what_the_tools_say(client: Client) -> None:
+    wrong, listed = await called(client, "recordings")
+    assert not wrong and {line.split()[-1] for line in listed.splitlines()} == {"one.memtoll", "two.memtoll"}
+    wrong, opened = await called(client, "open_recording", recording="one.memtoll")
+    assert not wrong and "command: ./calloc_loop 10485760 3001" in opened
+    wrong, verdict = await called(client, "verdict", recording="one.memtoll", tokens=500)
+    assert not wrong and verdict.startswith("verdict: zeroing 99.1 %") and len(verdict) < 500
+    wrong, stacks = await called(client, "site_stacks", recording="one.memtoll", rank=1)
+    assert not wrong and "round_once calloc_loop.c:42" in stacks
+    wrong, both = await called(client, "compare", before="one.memtoll", after="two.memtoll")
+    assert not wrong and "zero.libc" in both
+    wrong, advice = await called(client, "explain", code="calloc-reuse-memset", recording="one.memtoll")
+    assert not wrong and "Given there" in advice
 
 
 def test_a_talk(directory: Path) -> None:
+    """One server is asked all of it: to start one takes longer than all that it answers."""
+
     async def talk(client: Client) -> None:
-        wrong, listed = await called(client, "recordings")
-        assert not wrong and {line.split()[-1] for line in listed.splitlines()} == {"one.memtoll", "two.memtoll"}
-        wrong, opened = await called(client, "open_recording", recording="one.memtoll")
-        assert not wrong and "command: ./calloc_loop 10485760 3001" in opened
-        wrong, verdict = await called(client, "verdict", recording="one.memtoll", tokens=500)
-        assert not wrong and verdict.startswith("verdict: zeroing 99.1 %") and len(verdict) < 500
-        wrong, stacks = await called(client, "site_stacks", recording="one.memtoll", rank=1)
-        assert not wrong and "round_once calloc_loop.c:42" in stacks
-        wrong, both = await called(client, "compare", before="one.memtoll", after="two.memtoll")
-        assert not wrong and "zero.libc" in both
-        wrong, advice = await called(client, "explain", code="calloc-reuse-memset", recording="one.memtoll")
-        assert not wrong and "Given there" in advice
-
-    asked(directory, talk)
-
-
-def test_what_is_wrong_is_one_line_and_the_server_goes_on(directory: Path) -> None:
-    async def talk(client: Client) -> None:
-        for name in ("../outside.memtoll", "link.memtoll", "/etc/passwd", "missing.memtoll"):
-            wrong, said = await called(client, "verdict", recording=name)
-            assert wrong and len(said.splitlines()) == 1 and "zeroing" not in said, said
-        wrong, said = await called(client, "verdict", recording="one.memtoll", tokens=1)
-        assert wrong and "320" in said
-        assert not (await called(client, "verdict", recording="one.memtoll"))[0]
+        for part in (tools_only_read, what_is_wrong_is_one_line, what_the_tools_say):
+            await part(client)
 
     asked(directory, talk)
 

@@ -29,9 +29,10 @@ import memtoll
 from memtoll import push as pushing
 from memtoll.export import export
 from memtoll.push import PATH, BadEndpoint, PushedBefore, Refused, Rejected, Unanswered, address, push
+from memtoll.recording import Recording
 
 import harness
-from package import ANALYSIS, RECORDINGS
+from package import ANALYSIS, RECORDINGS, Cli
 
 PROTOBUF = "application/x-protobuf"
 
@@ -126,11 +127,22 @@ def _quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 Push = Callable[..., pushing.Pushed]
 
 
-@pytest.fixture
-def send(heap_blocks: Path, receiver: Receiver) -> Iterator[Push]:
-    """push of one recording to the receiver."""
+@pytest.fixture(scope="module")
+def heap_blocks(heap_blocks_once: Path) -> Path:
+    """The same for all tests: none of them changes it."""
+    return heap_blocks_once
+
+
+@pytest.fixture(scope="module")
+def opened(heap_blocks: Path) -> Iterator[Recording]:
     with memtoll.open(heap_blocks) as rec:
-        yield lambda endpoint=receiver.url, **options: push(rec, endpoint, **options)
+        yield rec
+
+
+@pytest.fixture
+def send(opened: Recording, receiver: Receiver) -> Push:
+    """push of one recording to the receiver."""
+    return lambda endpoint=receiver.url, **options: push(opened, endpoint, **options)
 
 
 def kept(tmp_path: Path) -> list[Any]:
@@ -580,7 +592,7 @@ def test_command_line(heap_blocks: Path, receiver: Receiver) -> None:
         ["-e", "http://127.0.0.1:1", "--compression", "zip"],
     ],
 )
-def test_usage(heap_blocks: Path, words: list[str]) -> None:
-    done = command(heap_blocks, *words)
+def test_usage(cli: Cli, heap_blocks: Path, words: list[str]) -> None:
+    done = cli("push", heap_blocks, *words)
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     assert done.stderr.startswith("memtoll: push: ") and done.stderr.count("\n") == 1
