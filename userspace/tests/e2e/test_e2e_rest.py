@@ -13,9 +13,9 @@ from harness import MIB, PAGE, Recording, record, workload
 
 pytestmark = pytest.mark.root
 
-CALLS = 307
-BLOCK, BLOCKS, PASSES = 512, 1009, 2003
-COPIED, CHILDREN = 101, 7001
+CALLS = 701
+BLOCK, BLOCKS, PASSES = 512, 1009, 4001
+COPIED, CHILDREN = 101, 20_011
 # What counting takes of a program that does nothing but fault is ten times as much on any machine.
 LIMIT = ("--overhead-limit", "0.5%")
 
