@@ -599,6 +599,7 @@ void ledger_drain(struct ledger *ledger, charge_fn *on_charge, life_fn *on_life,
 
 	charge_callers(ledger, 0);
 	unspoken_keep(ledger);
+	ledger->drains++;
 	g_hash_table_iter_init(&iter, ledger->charges);
 	while (g_hash_table_iter_next(&iter, NULL, &value)) {
 		on_charge(context, value);

@@ -31,14 +31,15 @@ struct ledger {
 	struct accesses *accesses;
 	uint64_t min_size;
 	uint64_t unmatched_frees;
-	uint64_t looks; /* at what was seen, that have seen anything */
-	bool charged;	/* since the last one */
-	bool thinned;	/* not all faults are looked at: no page is known to be unused */
+	uint64_t looks;	 /* at what was seen, that have seen anything */
+	uint64_t drains; /* how often it was drained */
+	bool charged;	 /* since the last one */
+	bool thinned;	 /* not all faults are looked at: no page is known to be unused */
 	run_fn *on_run;
 	void *on_run_context;
 };
 
-/* pid -> what was seen of it last. */
+/* pid -> what was seen of it, most of it lately. */
 GHashTable *unspoken_new(void);
 /* Charges are about to be drained: what faults that are passed over may have been (unspoken.c). */
 void unspoken_keep(struct ledger *ledger);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * unspoken.c: faults that were passed over and for whom no other has spoken: they are what those
- * were that were seen of their process last, in proportion.
+ * were that were seen of their process lately, in proportion.
  */
 #include <glib.h>
 
@@ -9,10 +9,12 @@
 #include "ledger/ledger.h"
 #include "ledger/ledger_internal.h"
 
-/* What was seen of a process last. */
+/* What was seen of a process, most of it lately. */
 struct seen {
 	uint64_t look;	 /* number of the look that saw it */
+	uint64_t drains; /* of the ledger, by then */
 	GArray *charges; /* struct charge */
+	guint earlier;	 /* so many, the first, are of before the ledger was drained */
 };
 
 static void seen_free(gpointer data)
@@ -37,6 +39,26 @@ static bool may_be_passed(const struct charge *charge)
 	return !charge->major && charge->faults && !populated;
 }
 
+/*
+ * What was seen before the ledger was drained counts for half: a slice in which a process has hardly
+ * done anything, as at its end, says little of it. What it did long ago is soon nothing beside what
+ * it does.
+ */
+static void fade(GArray *charges)
+{
+	struct charge *charge;
+	guint i;
+
+	for (i = charges->len; i-- > 0;) {
+		charge = &g_array_index(charges, struct charge, i);
+		charge->faults /= 2;
+		charge->spoken /= 2;
+		charge->pages /= 2;
+		if (!charge->faults)
+			g_array_remove_index_fast(charges, i);
+	}
+}
+
 static void keep_charge(struct ledger *ledger, const struct charge *charge, uint64_t look)
 {
 	struct seen *seen = g_hash_table_lookup(ledger->seen, GINT_TO_POINTER(charge->pid));
@@ -44,10 +66,17 @@ static void keep_charge(struct ledger *ledger, const struct charge *charge, uint
 	if (!seen) {
 		seen = g_new0(struct seen, 1);
 		seen->charges = g_array_new(FALSE, FALSE, sizeof(struct charge));
+		seen->drains = ledger->drains;
 		g_hash_table_insert(ledger->seen, GINT_TO_POINTER(charge->pid), seen);
 	}
-	if (seen->look != look)
-		g_array_set_size(seen->charges, 0);
+	if (seen->drains != ledger->drains) {
+		fade(seen->charges);
+		seen->earlier = seen->charges->len;
+		seen->drains = ledger->drains;
+	} else if (seen->look != look) {
+		/* All that is charged is looked at again. */
+		g_array_set_size(seen->charges, seen->earlier);
+	}
 	seen->look = look;
 	g_array_append_val(seen->charges, *charge);
 }

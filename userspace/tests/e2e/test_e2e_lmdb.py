@@ -220,9 +220,9 @@ def test_enough_memory(out: Path, data: tuple[Path, Tree]) -> None:
         recording = attached(out, Program(*command))
     done = recording.witness[-1]
     assert (done["used"], majors(recording)) == (7 * LEAVES, done["majflt"])
-    # Code that others have pushed out of memory meanwhile may have to be read.
+    # Code that others have pushed out of memory meanwhile may have to be read, of which 2 MiB come at a time.
     cache: dict[str, Any] = recording.report["page_cache"]
     assert not cache["thrash"]
-    assert cache["filled_pages"] < LEAVES // 100
+    assert cache["filled_pages"] < LEAVES // 10
     assert recording.dominant != "file"
     assert advice(recording).keys() == {"none"}

@@ -540,15 +540,49 @@ static void test_unspoken_of_each_process(void **state)
 	assert_int_equal(faults_of(&facts, PID + 1, FAULT_COW), 97);
 	forget(&facts);
 	/* Or as those that have ended, now or in a slice before. */
+	start.tgid = start.tid = PID + 3;
 	ledger_run(ledger, &start);
-	ledger_exit(ledger, PID);
+	ledger_exit(ledger, PID + 3);
 	facts = drain(ledger);
 	forget(&facts);
-	ledger_forget(ledger, PID);
+	ledger_forget(ledger, PID + 3);
 	ledger_run(ledger, &other);
 	assert_true(ledger_unspoken(ledger, 0, 97, false));
 	facts = drain(ledger);
-	assert_int_equal(faults_of(&facts, PID, FAULT_FILE), 97);
+	assert_int_equal(faults_of(&facts, PID + 3, FAULT_FILE), 97);
+	forget(&facts);
+}
+
+/* What little a process does at its end says little of what it did. */
+static void test_unspoken_are_not_the_last_few(void **state)
+{
+	struct ledger *ledger = *state;
+	struct memtoll_run storm = sweep(0x900000, 307, 100), end = sweep(0x100000, 1, 100);
+	struct facts facts;
+
+	ledger_thinned(ledger);
+	storm.passed = 10007;
+	end.passed = 101;
+	end.fault_class = FAULT_COW;
+	ledger_run(ledger, &storm);
+	facts = drain(ledger);
+	forget(&facts);
+	ledger_run(ledger, &end);
+	assert_true(ledger_unspoken(ledger, PID, 1009, false));
+	facts = drain(ledger);
+	assert_in_range(faults_of(&facts, PID, FAULT_COW), 1 + 101 + 1, 1 + 101 + 1009 / 25);
+	assert_int_equal(faults_of(&facts, PID, FAULT_COW) + faults_of(&facts, PID, FAULT_ZERO),
+			 1 + 101 + 1009);
+	forget(&facts);
+	/* Where it goes on in another way that is soon what it does. */
+	end.passed = 10007;
+	ledger_run(ledger, &end);
+	facts = drain(ledger);
+	forget(&facts);
+	ledger_run(ledger, &end);
+	assert_true(ledger_unspoken(ledger, PID, 1009, false));
+	facts = drain(ledger);
+	assert_in_range(faults_of(&facts, PID, FAULT_ZERO), 1, 1009 / 8);
 	forget(&facts);
 }
 
@@ -626,6 +660,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_unspoken_are_what_others_were, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(test_unspoken_of_each_process, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_unspoken_are_not_the_last_few, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(test_reallocation, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_fork, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_exec, setup, teardown),
