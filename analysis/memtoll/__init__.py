@@ -48,6 +48,7 @@ _LATER: Final = {
     "dataset": ("fleet", "dataset"),
     "diff": ("comparison", "diff"),
     "example": ("recording", "example"),
+    "fleet": ("fleet", ""),  # itself
     "open": ("recording", "open"),
 }
 
@@ -74,14 +75,13 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    module, attribute = _LATER.get(name, (name, ""))
-    if name not in _LATER and name != "fleet":
+    if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, attribute = _LATER[name]
     found = importlib.import_module(f".{module}", __name__)  # `from . import` would ask here again
-    if attribute:
-        globals()[name] = found = getattr(found, attribute)
+    globals()[name] = found = getattr(found, attribute) if attribute else found
     return found
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "fleet"])
+    return sorted({*__all__, *_LATER})
