@@ -224,17 +224,25 @@ static int dearest(const struct spending *spent)
 	return most;
 }
 
+/* What may be there per nanosecond of the target's own time. */
+static double allowed_load(const struct governor *governor)
+{
+	return SETPOINT * governor->limit / (1 - governor->limit);
+}
+
 /*
  * What these groups cost, which were counting all the time since the last judgement; reads that are
  * no waste are among what is never detached. Where hits of groups that can be detached were most of
  * that time, the program's own is what their price's error makes of it: then only the dearest group
- * is judged, the cause of it; the others and the rest are when that one is detached.
+ * is judged, the cause of it; the others and the rest are when that one is detached. But what is too
+ * much of all of that time, whatever of it is the program's own, is not left to go on until then: it
+ * would take more than the window did.
  */
 static void judge(struct governor *governor, unsigned int counting)
 {
 	struct spending *judged = &governor->judged;
 	double own = MAX(judged->cpu_ns - total(judged), OWN_LEAST * judged->cpu_ns);
-	double hits_ns = 0;
+	double hits_ns = 0, at_least;
 	unsigned int seen;
 	bool surely;
 	int group;
@@ -248,9 +256,13 @@ static void judge(struct governor *governor, unsigned int counting)
 	surely = hits_ns < SURE_PART * judged->cpu_ns;
 	seen = surely ? counting : counting & 1U << dearest(judged);
 	if (own > 0) {
-		for (group = 0; group < PROBE_GROUPS; group++)
+		for (group = 0; group < PROBE_GROUPS; group++) {
+			at_least = judged->group_ns[group] / judged->cpu_ns;
 			if (seen & 1U << group)
 				governor->load[group] = judged->group_ns[group] / own;
+			else if (counting & 1U << group && at_least > allowed_load(governor))
+				governor->load[group] = at_least;
+		}
 		if (surely)
 			governor->fixed_load = judged->fixed_ns / own;
 	}
@@ -266,7 +278,7 @@ static void judge(struct governor *governor, unsigned int counting)
  */
 static unsigned int groups_to_detach(const struct governor *governor)
 {
-	double allowed = SETPOINT * governor->limit / (1 - governor->limit);
+	double allowed = allowed_load(governor);
 	double load = governor->fixed_load, least = LOAD_LEAST * MAX(allowed, load), most = least;
 	unsigned int to_detach = 0, largest = 0;
 	int group;

@@ -369,6 +369,21 @@ static void test_then_calloc(void **state)
 	governor_free(governor);
 }
 
+/* A hit of one more or less: the dearest does not go alone, with the other taking half of all. */
+static void test_both_go_at_once(void **state)
+{
+	struct program program = { .calls = { [FN_FREE] = 1.8e-3, [FN_CALLOC] = 2e-3 } };
+	struct governor *governor = governor_new(0.05, true, &prices, false);
+
+	(void)state;
+	simulate(governor, &program, 0.2);
+	assert_int_equal(program.order.attached & (1U << GROUP_PAIR | 1U << GROUP_CALLOC), 0);
+	simulate(governor, &program, 20);
+	assert_true(program.longest_away_ns < 2.5 * SECOND);
+	assert_true(share_spent(&program) <= 0.0525);
+	governor_free(governor);
+}
+
 /* What costs next to nothing is not taken away, whatever its turn. */
 static void test_only_what_costs(void **state)
 {
@@ -664,6 +679,7 @@ int main(void)
 		cmocka_unit_test(test_dearer_than_calibrated),
 		cmocka_unit_test(test_malloc_and_free_go_first),
 		cmocka_unit_test(test_then_calloc),
+		cmocka_unit_test(test_both_go_at_once),
 		cmocka_unit_test(test_calloc_is_judged_outside_of_windows),
 		cmocka_unit_test(test_reads_of_sockets_go_first),
 		cmocka_unit_test(test_other_calls_are_charged),
