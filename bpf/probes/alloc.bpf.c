@@ -533,14 +533,26 @@ static __always_inline bool is_followed_call(const struct open_call *call)
 	return *(const volatile __u32 *)&call->followed;
 }
 
+/* Its times; of what became of it nothing yet. */
+static __always_inline void end_begin(const struct task_struct *task, const struct open_call *call,
+				      struct call_end *end, __u64 now)
+{
+	end->cleared = 0;
+	end->flags = 0;
+	end->cpu_ns = stamp_cpu_ns(task, &call->start, now);
+	end->off_ns = now - call->start.ns - end->cpu_ns;
+	end->cpu_ns = sub_sat(end->cpu_ns, call->reclaim_cpu_ns + call->probe_ns);
+	end->slept = task->nvcsw != call->start.voluntary;
+}
+
 static __always_inline int on_return(struct pt_regs *ctx, struct task_struct *task,
 				     struct thread *thread)
 {
 	__u64 now = bpf_ktime_get_ns(), addr = PT_REGS_RC(ctx);
 	struct memtoll_call_key key = {};
-	struct call_end end = {};
 	struct memtoll_call *site;
 	struct open_call *call;
+	struct call_end *end;
 	__u32 fn;
 
 	if (!thread)
@@ -549,6 +561,7 @@ static __always_inline int on_return(struct pt_regs *ctx, struct task_struct *ta
 	if (!thread->in_fn || stopped)
 		return 0;
 	call = &thread->call;
+	end = &thread->ended;
 	/* The return of a nested call, where the kernel cannot skip it: its stack lies deeper. */
 	if (PT_REGS_SP(ctx) != call->end_sp)
 		return 0;
@@ -557,10 +570,7 @@ static __always_inline int on_return(struct pt_regs *ctx, struct task_struct *ta
 		call->caller = thread->return_ip;
 	else
 		bpf_probe_read_user(&call->caller, sizeof(call->caller), (void *)call->sp);
-	end.cpu_ns = stamp_cpu_ns(task, &call->start, now);
-	end.off_ns = now - call->start.ns - end.cpu_ns;
-	end.cpu_ns = sub_sat(end.cpu_ns, call->reclaim_cpu_ns + call->probe_ns);
-	end.slept = task->nvcsw != call->start.voluntary;
+	end_begin(task, call, end, now);
 	fn = thread->in_fn;
 	/*
 	 * Before it is put by, and not put by before: Linux 6.1 does not carry a check over to
@@ -582,12 +592,12 @@ static __always_inline int on_return(struct pt_regs *ctx, struct task_struct *ta
 		thread->in_fn = FN_NONE;
 		return 0;
 	}
-	end.addr = addr;
-	end.failed = !addr && call->size && !is_open(thread, FN_FREE);
+	end->addr = addr;
+	end->failed = !addr && call->size && !is_open(thread, FN_FREE);
 	call->followed = !is_open(thread, FN_FREE) &&
 			 (call->size >= cfg_min_size || call->large_stack || call->chosen);
 	if (addr && call->glibc && (is_open(thread, FN_CALLOC) || is_followed_call(call)))
-		read_chunk(task, thread, fn, addr, &end);
+		read_chunk(task, thread, fn, addr, end);
 	key.tgid = task->tgid;
 	key.fn = fn;
 	if (call->large_stack)
@@ -596,19 +606,19 @@ static __always_inline int on_return(struct pt_regs *ctx, struct task_struct *ta
 		key.stack_id = stack_from_call(thread);
 	else
 		key.stack_id = site_of_call(thread, task->tgid);
-	end.net_ns = latency_net(call, fn, now);
+	end->net_ns = latency_net(call, fn, now);
 	site = site_get(&key, thread);
 	if (site)
-		call_add(site, call, &end);
-	if (is_outlier(thread, fn, end.net_ns)) {
+		call_add(site, call, end);
+	if (is_outlier(thread, fn, end->net_ns)) {
 		if (!is_followed_call(call) && !call->large_stack)
 			key.stack_id = stack_from_call(thread);
-		outlier_emit(task, thread, fn, &end, key.stack_id);
+		outlier_emit(task, thread, fn, end, key.stack_id);
 	}
 	if (call->size >= LARGE_REQUEST)
 		thread->frees = 0;
 	if (is_followed_call(call))
-		block_made(task, thread, fn, addr, now, &end, key.stack_id);
+		block_made(task, thread, fn, addr, now, end, key.stack_id);
 	thread->in_fn = FN_NONE;
 	thread->returned_ns = now;
 	windows_end(now);
@@ -646,7 +656,10 @@ static __always_inline bool is_return(struct pt_regs *ctx, __u64 cookie,
 	       PT_REGS_IP(ctx) != bpf_get_func_ip(ctx);
 }
 
-/* uprobe.session, one link for all functions: the same program at entry and return. */
+/*
+ * uprobe.session, one link for all functions: the same program at entry and return. 0, of an entry
+ * whose return is to be seen, sets a return probe; where none can be set never.
+ */
 SEC("?uprobe")
 int alloc_session(struct pt_regs *ctx)
 {
@@ -657,7 +670,7 @@ int alloc_session(struct pt_regs *ctx)
 	keep_off_private_stack(ctx);
 	if (is_return(ctx, cookie, thread)) {
 		on_return(ctx, task, thread);
-		return 0;
+		return 1;
 	}
 	if (cookie == COOKIE_DIFFERS)
 		cookie = bpf_get_attach_cookie(ctx);

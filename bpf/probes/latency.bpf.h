@@ -36,18 +36,6 @@
 #define PACE_FIRST_NS 1024
 #define PACE_MAX_NS (1ULL << 30)
 
-/* How a call ended. */
-struct call_end {
-	__u64 cpu_ns;
-	__u64 off_ns;  /* not on the CPU */
-	__u64 net_ns;  /* wall time without the probes' calibrated part */
-	__u64 cleared; /* bytes calloc's memset wrote */
-	__u64 addr;    /* the block */
-	__u16 flags;   /* BLOCK_* */
-	__u8 failed;
-	__u8 slept; /* it gave up the CPU */
-};
-
 /* Wall time of a call without the probes' calibrated part. */
 static __always_inline __u64 latency_net(const struct open_call *call, __u32 fn, __u64 now)
 {

@@ -59,6 +59,21 @@ struct open_call {
 	struct call_inside inside;
 };
 
+/*
+ * How it ended. Not on the BPF stack: the verifier would follow each path for what it has written
+ * there.
+ */
+struct call_end {
+	__u64 cpu_ns;
+	__u64 off_ns;  /* not on the CPU */
+	__u64 net_ns;  /* wall time without the probes' calibrated part */
+	__u64 cleared; /* bytes calloc's memset wrote */
+	__u64 addr;    /* the block */
+	__u16 flags;   /* BLOCK_* */
+	__u8 failed;
+	__u8 slept; /* it gave up the CPU */
+};
+
 /* The running median of a thread's calls of one function. */
 struct pace {
 	__u32 median_ns;

@@ -47,6 +47,7 @@ struct thread {
 	__u64 site_unknown; /* site_by_notes(): not all of the open call's callers have a note */
 	struct entered entered; /* scratch */
 	struct open_call call;
+	struct call_end ended; /* scratch */
 	struct open_map_call map;
 	struct held_stack held[HELD_STACKS];
 	struct passed_calls passed_maps[PASSED_KINDS];

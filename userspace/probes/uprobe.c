@@ -117,8 +117,7 @@ enum uprobe_mechanism uprobe_mechanism_find(void)
 void uprobe_prepare(struct memtoll_bpf *bpf, enum uprobe_mechanism mechanism)
 {
 	bpf_program__set_autoload(bpf->progs.alloc_session, mechanism == UPROBE_SESSION);
-	/* Functions without a return probe need the entry program in every case. */
-	bpf_program__set_autoload(bpf->progs.alloc_entry, true);
+	bpf_program__set_autoload(bpf->progs.alloc_entry, mechanism != UPROBE_SESSION);
 	bpf_program__set_autoload(bpf->progs.alloc_return, mechanism != UPROBE_SESSION);
 	bpf_program__set_autoload(bpf->progs.loader_mapped, mechanism != UPROBE_PERF);
 	bpf_program__set_expected_attach_type(bpf->progs.alloc_session, ATTACH_UPROBE_SESSION);
@@ -224,11 +223,9 @@ static int attach_multi(struct memtoll_bpf *bpf, enum uprobe_mechanism mechanism
 			const char *path, const struct places *places, bool timed,
 			struct uprobe_attachment *attachment)
 {
-	int entry =
-		bpf_program__fd(timed && mechanism == UPROBE_SESSION ? bpf->progs.alloc_session :
-								       bpf->progs.alloc_entry);
-	int type =
-		timed && mechanism == UPROBE_SESSION ? ATTACH_UPROBE_SESSION : ATTACH_UPROBE_MULTI;
+	bool session = mechanism == UPROBE_SESSION;
+	int entry = bpf_program__fd(session ? bpf->progs.alloc_session : bpf->progs.alloc_entry);
+	int type = session ? ATTACH_UPROBE_SESSION : ATTACH_UPROBE_MULTI;
 	int fd;
 
 	if (!places->count)

@@ -62,6 +62,9 @@ static void enter(struct call *call)
 	kernel.function = regs->ip;
 	entry_cookies[regs->ip % MEMTOLL_PAGE_SIZE] = cookie;
 	call->wanted = by_session ? !alloc_session(regs) : (alloc_entry(regs), 1);
+	/* A return probe where the return address is not on top of the stack would end the program. */
+	if (by_session && cookie & COOKIE_ENTRY_ONLY)
+		assert_false(call->wanted);
 	if (!call->wanted || cookie & COOKIE_ENTRY_ONLY)
 		return;
 	call->instance.stack = call->sp;
