@@ -315,6 +315,20 @@ static void fill_result(const struct calibration *calibration, struct memtoll_bp
 		result->clear_2m_bytes_per_s = result->clear_4k_bytes_per_s;
 }
 
+/* Each mapping call here has its stack looked at, which is paid for apart: walk_ns. */
+static void fill_maps(const struct memtoll_rates *before, const struct memtoll_rates *after,
+		      struct calibration_result *result)
+{
+	double maps = after->maps - before->maps;
+
+	if (maps <= 0)
+		return;
+	result->map_program_ns = (after->map_ns - before->map_ns) / maps;
+	result->map.hit_ns =
+		MAX(result->map_program_ns,
+		    result->map.hit_ns - (after->walk_ns - before->walk_ns) / maps);
+}
+
 /*
  * Entering and leaving a program costs what it does when it is stopped. That is measured around its
  * attaching: seconds later the machine is in another state. What it took by its own clock is the
@@ -335,9 +349,7 @@ static void fill_faults(struct fault_triples *triples, const struct memtoll_rate
 	if (after->reads > before->reads)
 		result->read_program_ns =
 			1.0 * (after->read_ns - before->read_ns) / (after->reads - before->reads);
-	if (after->maps > before->maps)
-		result->map_program_ns =
-			1.0 * (after->map_ns - before->map_ns) / (after->maps - before->maps);
+	fill_maps(before, after, result);
 	begin->hit_ns =
 		MAX(middle(triples->begin_ns, &begin->error_ns), result->fault_begin_ns) + way_ns;
 	begin->error_ns = hypot(begin->error_ns, way_error);
