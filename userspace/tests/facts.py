@@ -86,21 +86,25 @@ class Facts:
         self.database.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", list(columns.values()))
 
     def _work_out(self, sql: str) -> None:
-        """Make tables of the views that it asks for, as report.c does: nested, they take seconds to be planned."""
+        """Make tables of the views that it asks for, as report.c does: nested, they take seconds to be planned.
+
+        What it keeps as views is made again among them: a view of the recording sees that one's views alone.
+        """
         views = self.database.execute(
-            "SELECT name, sql FROM main.sqlite_master WHERE type = 'view'"
-            " AND name NOT IN (SELECT name FROM main.kept_view) ORDER BY rowid"
+            "SELECT name, CASE WHEN name IN (SELECT name FROM main.kept_view) THEN 'VIEW' ELSE 'TABLE' END, sql"
+            " FROM main.sqlite_master WHERE type = 'view' ORDER BY rowid"
         ).fetchall()
         if self.worked_out[0] != self.database.total_changes:
-            for name in self.worked_out[1]:
-                self.database.execute(f'DROP TABLE IF EXISTS temp."{name}"')
+            for name, kind, _ in reversed(views):
+                if name in self.worked_out[1]:
+                    self.database.execute(f'DROP {kind} temp."{name}"')
             self.worked_out = (0, set())
         made = self.worked_out[1]
-        needed = builds_on(tuple(views))
+        needed = builds_on(tuple((name, text) for name, _, text in views))
         wanted = set().union(*(needed[word] for word in words_of(sql) & needed.keys()))
-        for name, text in views:
+        for name, kind, text in views:
             if name in wanted - made:
-                self.database.execute(f'CREATE TEMP TABLE "{name}" AS {body_of(name, text)}')
+                self.database.execute(f'CREATE TEMP {kind} "{name}" AS {body_of(name, text)}')
                 made.add(name)
         self.worked_out = (self.database.total_changes, made)
 
