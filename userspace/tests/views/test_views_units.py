@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 
 import pytest
 
-from facts import Facts
+from facts import blank
 from harness import ROOT
 
 UNITS = ROOT / "userspace" / "tests" / "base" / "units.h"
@@ -17,7 +18,8 @@ ROWS = re.findall(r'^\{ "(\w)", ([\d.]+), "[^"]*", "([^"]*)" \},$', UNITS.read_t
 @pytest.fixture(scope="module")
 def texts() -> dict[str, str]:
     """View figure over these values instead of a recording's."""
-    database = Facts().database
+    database = sqlite3.connect(":memory:")
+    blank().backup(database)
     (view,) = database.execute("SELECT sql FROM sqlite_master WHERE name = 'figure'").fetchone()
     database.execute("CREATE TEMP TABLE figure_value (name, kind, value)")
     values = [(f"{kind} {value}", kind, float(value) if "." in value else int(value)) for kind, value, _ in ROWS]
