@@ -16,6 +16,17 @@ from measuring import Bound, settle
 pytestmark = [pytest.mark.root, pytest.mark.measure]
 
 PAIRS = 1_000_003
+MAPS = 300_007
+# Maps and unmaps at each round, from Python: CPython's own dozen of frames is what a stack is.
+MAPPING = """
+import json, mmap, resource
+def once():
+    mmap.mmap(-1, {bytes}).close()
+for _ in range({rounds}):
+    once()
+used = resource.getrusage(resource.RUSAGE_SELF)
+print(json.dumps(dict(cpu_ns=round(1e9 * (used.ru_utime + used.ru_stime)))))
+"""
 
 
 @pytest.mark.parametrize("work", [10, 1000])
@@ -60,3 +71,32 @@ def test_probes_part_by_samples(tmp_path: Path, work: int) -> None:
 
     bounds = {"in probes, allowed": Bound(-1, 1), "told, allowed": Bound(-1, 1)}
     settle(once, bounds | ({"own time, bare": Bound(0.65, 1.35)} if work == 1000 else {}), 90)
+
+
+@pytest.mark.parametrize("size", [8 << 10, 256 << 10], ids=["some passed over", "each looked at"])
+def test_mapping_calls_cost_what_is_told(tmp_path: Path, size: int) -> None:
+    """Nothing else is traced, and the program does nothing else: what the account leaves out is what is missing."""
+    command = ["/usr/bin/python3", "-c", MAPPING.format(bytes=size, rounds=MAPS)]
+
+    def bare() -> int:
+        run = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=60, check=True)
+        return int(json.loads(run.stdout)["cpu_ns"])
+
+    runs = 0
+
+    def once() -> Mapping[str, float]:
+        nonlocal runs
+        runs += 1
+        before = bare()
+        recording = record(tmp_path / f"{runs}.memtoll", "--probes=mappings", command=command, exact=False)
+        after = bare()
+        (witness,) = recording.witness
+        assert recording.report["toll"]["map"]["count"] >= 2 * MAPS
+        truth = 1 - (before + after) / 2 / witness["cpu_ns"]
+        unsure = abs(after - before) / 2 / witness["cpu_ns"]
+        overhead = recording.report["overhead"]
+        told, error = overhead["estimated_pct"] / 100, overhead["error_pct"] / 100
+        print(f"truth {truth:.3f}, told {told:.3f} +- {error:.3f}, bare {before / 1e6:.0f} and {after / 1e6:.0f} ms")
+        return {"told, allowed": (told - truth) / (error + 0.03 + unsure)}
+
+    settle(once, {"told, allowed": Bound(-1, 1)}, 90)
