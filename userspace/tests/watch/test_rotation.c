@@ -28,7 +28,7 @@ struct worker {
 };
 
 static struct worker workers[WORKERS];
-static unsigned int started;
+static unsigned int started, named;
 static char *directory;
 
 struct worker *worker_start(const struct worker_config *config)
@@ -38,8 +38,9 @@ struct worker *worker_start(const struct worker_config *config)
 	assert_true(started < WORKERS);
 	memset(worker, 0, sizeof(*worker));
 	g_queue_init(&worker->said);
-	/* Two of a millisecond would have one name. */
-	worker->name = g_strdup_printf("%u-%s", started++, config->name);
+	/* Two of a millisecond would have one name, and so its file, also those of two tests. */
+	worker->name = g_strdup_printf("%u-%s", named++, config->name);
+	started++;
 	worker->detailed = g_str_has_suffix(config->name, "-detail.memtoll");
 	return worker;
 }
