@@ -42,6 +42,7 @@ struct arguments {
 	bool full;
 	bool json;
 	bool schema;
+	bool views;
 	bool redact;
 };
 
@@ -49,6 +50,7 @@ enum option_key {
 	OPTION_FULL = 256,
 	OPTION_COMPUTE,
 	OPTION_SCHEMA,
+	OPTION_VIEWS,
 	OPTION_REDACT,
 	OPTION_BRIEF,
 	OPTION_BASELINE,
@@ -66,6 +68,8 @@ static const struct argp_option options[] = {
 	  0 },
 	{ "schema", OPTION_SCHEMA, NULL, 0,
 	  "print the JSON Schema of --json without --baseline; needs no FILE", 0 },
+	{ "views", OPTION_VIEWS, NULL, 0,
+	  "print the SQL that makes the views tables, for the sqlite3 shell; needs no FILE", 0 },
 	{ "sites", 's', "N", 0,
 	  "print the N most expensive sites; 0: all (default: as many as the screen has room"
 	  " for, --full: 10, JSON: all)",
@@ -151,7 +155,9 @@ static void finish_options(struct arguments *arguments)
 	if (arguments->baseline && arguments->file && !strcmp(arguments->baseline, "-") &&
 	    !strcmp(arguments->file, "-"))
 		refuse("report: --baseline - and FILE -: standard input is one recording " SEE_HELP);
-	if (!arguments->schema && !arguments->file)
+	if (arguments->schema && arguments->views)
+		refuse("report: --schema and --views exclude each other " SEE_HELP);
+	if (!arguments->schema && !arguments->views && !arguments->file)
 		arguments->file = arguments->newest = newest_recording();
 }
 
@@ -171,6 +177,9 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 		return 0;
 	case OPTION_SCHEMA:
 		arguments->schema = true;
+		return 0;
+	case OPTION_VIEWS:
+		arguments->views = true;
 		return 0;
 	case OPTION_REDACT:
 		arguments->redact = true;
@@ -356,6 +365,8 @@ int cli_report(int argc, char **argv)
 		return status;
 	if (arguments.schema)
 		return report_print_schema(stdout) ? STATUS_FAILED : STATUS_DONE;
+	if (arguments.views)
+		return report_print_views(stdout) ? STATUS_FAILED : STATUS_DONE;
 	status = arguments.baseline ? show_growth(&arguments) : show(&arguments);
 	g_free(arguments.newest);
 	return status;

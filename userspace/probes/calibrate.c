@@ -324,9 +324,8 @@ static void fill_maps(const struct memtoll_rates *before, const struct memtoll_r
 	if (maps <= 0)
 		return;
 	result->map_program_ns = (after->map_ns - before->map_ns) / maps;
-	result->map.hit_ns =
-		MAX(result->map_program_ns,
-		    result->map.hit_ns - (after->walk_ns - before->walk_ns) / maps);
+	result->map.hit_ns = MAX(result->map_program_ns,
+				 result->map.hit_ns - (after->walk_ns - before->walk_ns) / maps);
 }
 
 /*

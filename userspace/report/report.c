@@ -182,6 +182,23 @@ int report_print_schema(FILE *out)
 	return report_flush(out);
 }
 
+int report_print_views(FILE *out)
+{
+	const GPtrArray *views = recording_schema_views();
+	guint i;
+
+	for (i = 0; i < views->len; i++) {
+		const struct recording_view *view = g_ptr_array_index(views, i);
+
+		fprintf(out, "CREATE TEMP %s \"%s\" AS\n%s\n;\n", view->kept ? "VIEW" : "TABLE",
+			view->name, view->query);
+		if (view->index)
+			fprintf(out, "CREATE INDEX temp.\"%s_index\" ON \"%s\" (%s);\n", view->name,
+				view->name, view->index);
+	}
+	return report_flush(out);
+}
+
 int report_folded(sqlite3 *database, const char *toll, FILE *out)
 {
 	sqlite3_stmt *statement = NULL;

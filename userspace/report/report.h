@@ -37,6 +37,12 @@ int report_brief(sqlite3 *database, unsigned int tokens, FILE *out);
 /* The JSON Schema of that object. 0 or -errno. */
 int report_print_schema(FILE *out);
 
+/*
+ * SQL that makes of each view, in their order, a temporary table of its name, as reports do: SQLite
+ * cannot plan the last of them nested (65,535 mentions of a table at most). 0 or -errno.
+ */
+int report_print_views(FILE *out);
+
 /* Folded stacks of one toll ("zero.kernel"), allocation stack; weights are microseconds. */
 int report_folded(sqlite3 *database, const char *toll, FILE *out);
 

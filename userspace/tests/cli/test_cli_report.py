@@ -15,7 +15,7 @@ import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
 import facts
-from harness import MEMTOLL, MIB, NOBODY, ROOT, assert_refused, environment, memtoll, memtoll_on_terminal
+from harness import MEMTOLL, MIB, NOBODY, ROOT, assert_refused, environment, memtoll, memtoll_on_terminal, tool
 from shape import TOLLS, interval_schema, report_schema
 
 APPLICATION_ID = 0x6D746F6C
@@ -98,6 +98,27 @@ def test_schema(name: str, command: tuple[str, ...], schema: dict[str, Any]) -> 
     assert golden.read_text() == wanted, "MEMTOLL_ACCEPT=1 python3 -m pytest cli/test_cli_report.py -k schema"
     assert memtoll(*command).stdout == wanted
     Draft202012Validator.check_schema(schema)
+
+
+@pytest.mark.slow
+def test_the_shell_reads_what_the_report_says(tmp_path: Path) -> None:
+    """All views, and those of this memtoll: what the file has under their names is not asked."""
+    path = tmp_path / "a.memtoll"
+    made = facts.naive_calloc(path)
+    made.database.execute("DROP VIEW verdict")
+    made.database.execute("CREATE VIEW verdict AS SELECT 'All is well.' AS sentence")
+    made.save()
+    views = [name for name, _, _ in facts.views_of_recording()]
+    asked = ["SELECT sentence FROM verdict", "SELECT text FROM finding ORDER BY position"]
+    asked += [f"SELECT '{name}', COUNT(*) FROM {name}" for name in views]
+    shell = [tool("sqlite3"), "-json", "-cmd", f'.read "|{MEMTOLL} report --views"', str(path)]
+    done = subprocess.run([*shell, ";".join(asked)], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    (verdict,), advice, *counts = json.loads("[" + done.stdout.rstrip().replace("]\n[", "],[") + "]")
+    report = json.loads(memtoll("report", "--json", path).stdout)
+    assert verdict["sentence"] == report["verdict"]["sentence"]
+    assert [row["text"] for row in advice] == [each["text"] for each in report["verdict"]["advice"]]
+    assert len(counts) == len(views)
 
 
 @pytest.mark.parametrize("name", facts.SCENARIOS)
