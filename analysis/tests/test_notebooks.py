@@ -320,7 +320,8 @@ def test_zeroing(place: Place) -> None:
             "cleared": "[cleared['count'].sum(), cleared['bytes'].sum()]",
             "chain": "[(row.kind, row.function, row.place) for row in chain.itertuples()]",
             "kept": "kept.toll.loc['zero.libc', 'bytes']",
-            "python": "cffi.verdict.dominant",
+            # What it waits for at its start, on a disk, is the machine's.
+            "python": "cffi.families['share'].drop('file', errors='ignore').idxmax()",
         },
     )
     figures = run.figures
