@@ -51,30 +51,35 @@ static int run(sqlite3 *database, const char *sql)
 	return -EIO;
 }
 
+/* Freed by sqlite3_free(); NULL: no memory. */
+static char *view_sql(const struct recording_view *view, bool as_table)
+{
+	char *sql = sqlite3_mprintf("CREATE TEMP %s \"%w\" AS %s\n;\n", as_table ? "TABLE" : "VIEW",
+				    view->name, view->query);
+
+	if (!sql || !as_table || !view->index)
+		return sql;
+	return sqlite3_mprintf("%zCREATE INDEX temp.\"%w_index\" ON \"%w\" (%s);\n", sql,
+			       view->name, view->name, view->index);
+}
+
 /*
  * Unqualified names are looked up in temp first: each view sees what was made before it, never what
  * the file has of that name.
  */
 static int make_view(sqlite3 *database, const struct recording_view *view, bool as_table)
 {
-	char *drop, *create, *index = NULL;
+	char *drop, *create;
 	int err = -ENOMEM;
 
 	/* Of an earlier call. */
 	drop = sqlite3_mprintf("DROP %s IF EXISTS temp.\"%w\"", as_table ? "TABLE" : "VIEW",
 			       view->name);
-	create = sqlite3_mprintf("CREATE TEMP %s \"%w\" AS %s", as_table ? "TABLE" : "VIEW",
-				 view->name, view->query);
+	create = view_sql(view, as_table);
 	if (drop && create)
 		err = run(database, drop);
 	if (!err)
 		err = run(database, create);
-	if (!err && as_table && view->index) {
-		index = sqlite3_mprintf("CREATE INDEX temp.\"%w_index\" ON \"%w\" (%s)", view->name,
-					view->name, view->index);
-		err = index ? run(database, index) : -ENOMEM;
-	}
-	sqlite3_free(index);
 	sqlite3_free(create);
 	sqlite3_free(drop);
 	return err;
@@ -189,12 +194,13 @@ int report_print_views(FILE *out)
 
 	for (i = 0; i < views->len; i++) {
 		const struct recording_view *view = g_ptr_array_index(views, i);
+		/* What is made of each site for printing is made when it is asked for. */
+		char *sql = view_sql(view, !view->kept && is_wanted(view->name, ""));
 
-		fprintf(out, "CREATE TEMP %s \"%s\" AS\n%s\n;\n", view->kept ? "VIEW" : "TABLE",
-			view->name, view->query);
-		if (view->index)
-			fprintf(out, "CREATE INDEX temp.\"%s_index\" ON \"%s\" (%s);\n", view->name,
-				view->name, view->index);
+		if (!sql)
+			return -ENOMEM;
+		fputs(sql, out);
+		sqlite3_free(sql);
 	}
 	return report_flush(out);
 }

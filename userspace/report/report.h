@@ -38,7 +38,7 @@ int report_brief(sqlite3 *database, unsigned int tokens, FILE *out);
 int report_print_schema(FILE *out);
 
 /*
- * SQL that makes of each view, in their order, a temporary table of its name, as reports do: SQLite
+ * The SQL by which reports make of each view, in their order, a temporary table of its name: SQLite
  * cannot plan the last of them nested (65,535 mentions of a table at most). 0 or -errno.
  */
 int report_print_views(FILE *out);

@@ -102,7 +102,7 @@ def test_schema(name: str, command: tuple[str, ...], schema: dict[str, Any]) -> 
 
 @pytest.mark.slow
 def test_the_shell_reads_what_the_report_says(tmp_path: Path) -> None:
-    """All views, and those of this memtoll: what the file has under their names is not asked."""
+    """All views, and those of this memtoll: the file's views of these names are not asked."""
     path = tmp_path / "a.memtoll"
     made = facts.naive_calloc(path)
     made.database.execute("DROP VIEW verdict")
