@@ -348,7 +348,6 @@ static void fill_faults(struct fault_triples *triples, const struct memtoll_rate
 	if (after->reads > before->reads)
 		result->read_program_ns =
 			1.0 * (after->read_ns - before->read_ns) / (after->reads - before->reads);
-	fill_maps(before, after, result);
 	begin->hit_ns =
 		MAX(middle(triples->begin_ns, &begin->error_ns), result->fault_begin_ns) + way_ns;
 	begin->error_ns = hypot(begin->error_ns, way_error);
@@ -541,6 +540,7 @@ int calibration_run(struct calibration *calibration, struct memtoll_bpf *bpf,
 	if (err)
 		goto out;
 	fill_result(calibration, bpf, probed, idle, counted, result);
+	fill_maps(&before, &after, result);
 	fill_faults(&triples, &before, &after, result);
 out:
 	if (err)
