@@ -82,10 +82,10 @@ def body_of(name: str, view: str) -> str:
 
 
 @functools.cache
-def builds_on(views: tuple[tuple[str, str], ...]) -> dict[str, set[str]]:
+def builds_on() -> dict[str, set[str]]:
     """Each view, and those before it that it asks, and that they ask."""
     needed: dict[str, set[str]] = {}
-    for name, text in views:
+    for name, _, text in views_of_recording():
         asked = words_of(body_of(name, text)) & needed.keys()
         needed[name] = {name}.union(*(needed[word] for word in asked))
     return needed
@@ -119,7 +119,7 @@ class Facts:
                     self.database.execute(f'DROP {kind} temp."{name}"')
             self.worked_out = (0, set())
         made = self.worked_out[1]
-        needed = builds_on(tuple((name, text) for name, _, text in views))
+        needed = builds_on()
         wanted = set().union(*(needed[word] for word in words_of(sql) & needed.keys()))
         for name, kind, text in views:
             if name in wanted - made:

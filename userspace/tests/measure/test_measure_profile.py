@@ -29,14 +29,16 @@ print(json.dumps(dict(cpu_ns=round(1e9 * (used.ru_utime + used.ru_stime)))))
 """
 
 
+def bare(command: list[str | Path]) -> int:
+    """CPU time of the program, in ns, by its own clock."""
+    run = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=60, check=True)
+    return int(json.loads(run.stdout.splitlines()[-1])["cpu_ns"])
+
+
 @pytest.mark.parametrize("work", [10, 1000])
 def test_probes_part_by_samples(tmp_path: Path, work: int) -> None:
     """A pair with next to nothing beside it, and one with a microsecond of arithmetic."""
     command: list[str | Path] = [workload("pairs"), "--pairs", str(PAIRS), "--work", str(work)]
-
-    def bare() -> int:
-        run = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=60, check=True)
-        return int(json.loads(run.stdout.splitlines()[-1])["cpu_ns"])
 
     runs = 0
 
@@ -44,9 +46,9 @@ def test_probes_part_by_samples(tmp_path: Path, work: int) -> None:
         nonlocal runs
         runs += 1
         # Before and after: the clock of a shared processor runs now faster, now slower.
-        before = bare()
+        before = bare(command)
         recording = record(tmp_path / f"{runs}.memtoll", command=command)
-        after = bare()
+        after = bare(command)
         own = (before + after) / 2
         (witness,) = (line for line in recording.witness if "pairs" in line)
         assert recording.report["calls"]["malloc"] >= PAIRS
@@ -76,20 +78,16 @@ def test_probes_part_by_samples(tmp_path: Path, work: int) -> None:
 @pytest.mark.parametrize("size", [8 << 10, 256 << 10], ids=["some passed over", "each looked at"])
 def test_mapping_calls_cost_what_is_told(tmp_path: Path, size: int) -> None:
     """Nothing else is traced, and the program does nothing else: what the account leaves out is what is missing."""
-    command = ["/usr/bin/python3", "-c", MAPPING.format(bytes=size, rounds=MAPS)]
-
-    def bare() -> int:
-        run = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=60, check=True)
-        return int(json.loads(run.stdout)["cpu_ns"])
+    command: list[str | Path] = ["/usr/bin/python3", "-c", MAPPING.format(bytes=size, rounds=MAPS)]
 
     runs = 0
 
     def once() -> Mapping[str, float]:
         nonlocal runs
         runs += 1
-        before = bare()
+        before = bare(command)
         recording = record(tmp_path / f"{runs}.memtoll", "--probes=mappings", command=command, exact=False)
-        after = bare()
+        after = bare(command)
         (witness,) = recording.witness
         assert recording.report["toll"]["map"]["count"] >= 2 * MAPS
         truth = 1 - (before + after) / 2 / witness["cpu_ns"]
