@@ -33,6 +33,7 @@ from harness import (
     integrity,
     memtoll,
     memtoll_on_terminal,
+    record,
     report,
     spawn,
     start_record,
@@ -119,6 +120,23 @@ def test_first_thread_has_ended(out: Path) -> None:
     assert process.poll() is None
     refused(memtoll("record", "-o", out, "-p", str(process.pid)), out, str(process.pid), "first thread")
     end(process)
+
+
+def test_begun_and_stopped_in_the_middle_of_faults(out: Path) -> None:
+    """Only one that is under way just then can be in one count, ours or the kernel's, and not in the other."""
+
+    def taken() -> int:
+        return int(Path(f"/proc/{program.pid}/stat").read_text().rpartition(")")[2].split()[7])
+
+    program = spawn([workload("storms"), "advise", str(10**9), "1", str(16 * MIB)])
+    wait_until(lambda: taken() > 10_000, "a program that takes faults")
+    before = taken()
+    recording = record(out, "-d", "1s", "-p", str(program.pid))
+    after = taken()
+    end(program)
+    check = recording.report["checks"]["minor_faults"]
+    assert abs(check["difference"]) <= 2, check
+    assert 0 < check["kernel"] <= after - before
 
 
 def test_name_of_nobody(out: Path) -> None:
