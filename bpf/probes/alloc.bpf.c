@@ -613,7 +613,7 @@ static __always_inline int on_return(struct pt_regs *ctx, struct task_struct *ta
 	if (is_outlier(thread, fn, end->net_ns)) {
 		if (!is_followed_call(call) && !call->large_stack)
 			key.stack_id = stack_from_call(thread);
-		outlier_emit(task, thread, fn, end, key.stack_id);
+		outlier_emit(thread, key.stack_id);
 	}
 	if (call->size >= LARGE_REQUEST)
 		thread->frees = 0;

@@ -419,7 +419,7 @@ static __always_inline void fault_walk_stack(const struct bpf_raw_tracepoint_arg
 	thread->python.woken = 0;
 	fault->stack_id = memo_stack(thread, regs, leaf);
 	fault->interrupted |= thread->python.woken;
-	sweep_remember(thread, regs);
+	sweep_remember(thread, regs->ip, regs->sp);
 }
 
 /* Where the fault comes from: its stack, and what else only the instruction tells. */

@@ -22,11 +22,12 @@
 #include "state/thread.bpf.h"
 #include "memory/page_state.bpf.h"
 
-#define SWEEP_FAULTS 32
-#define SWEEP_FAULTS_MOST 128
-
 /* Bits of a place's flags that are known without its stack. */
 #define SWEEP_FLAGS (RUN_KERNEL_MODE | RUN_WRITE)
+
+/* Global functions: which of the places it is makes no difference to the verifier after them. */
+__u32 sweep_at(struct thread *thread, __u64 ip, __u64 sp, __u32 flags);
+int sweep_remember(struct thread *thread, __u64 ip, __u64 sp);
 
 /* Nothing is in order any more: stacks were drained, or the process is another program. */
 static __always_inline void sweep_end(struct thread *thread)
@@ -38,74 +39,17 @@ static __always_inline void sweep_end(struct thread *thread)
 static __always_inline struct sweep_place *sweep_find(struct thread *thread,
 						      const struct pt_regs *regs, __u8 flags)
 {
-	struct sweep *sweep = &thread->sweep;
 	struct sweep_place *place;
-	__u32 i;
+	__u32 at;
 
-	if (thread->fault.address != sweep->next || thread->in_fn)
+	if (thread->fault.address != thread->sweep.next || thread->in_fn)
 		return NULL;
-	for (i = 0; i < SWEEP_PLACES; i++) {
-		place = &sweep->places[i];
-		if (place->until > sweep->faults && place->ip == regs->ip &&
-		    place->sp == regs->sp && (place->flags & SWEEP_FLAGS) == flags)
-			break;
-	}
+	at = sweep_at(thread, regs->ip, regs->sp, flags);
+	if (at >= SWEEP_PLACES)
+		return NULL;
+	place = &thread->sweep.places[at];
 	/* And the interpreter is where it was when the place was noted. */
-	if (i == SWEEP_PLACES || (place->top.frame_at && !python_top_is_same(place)))
-		return NULL;
-	return place;
-}
-
-/* The place of these registers, or the least recently useful one. */
-static __always_inline struct sweep_place *sweep_slot(struct sweep *sweep,
-						      const struct pt_regs *regs)
-{
-	struct sweep_place *place, *oldest = &sweep->places[0];
-	__u32 i;
-
-	for (i = 0; i < SWEEP_PLACES; i++) {
-		place = &sweep->places[i];
-		if (place->ip == regs->ip && place->sp == regs->sp)
-			return place;
-		/* Where order has ended all are 0: then the least trusted. */
-		if (place->until < oldest->until ||
-		    (place->until == oldest->until && place->trusted < oldest->trusted))
-			oldest = place;
-	}
-	return oldest;
-}
-
-/* The open fault's stack was looked at: it may be found again. */
-static __always_inline void sweep_remember(struct thread *thread, const struct pt_regs *regs)
-{
-	struct open_fault *fault = &thread->fault;
-	struct sweep *sweep = &thread->sweep;
-	struct sweep_place *place;
-	__u32 i;
-
-	if (fault->address != sweep->next)
-		for (i = 0; i < SWEEP_PLACES; i++)
-			sweep->places[i].until = 0;
-	/* What a memset fills with may change from one to the next. */
-	if (thread->in_fn || fault->flags & RUN_MEMSET)
-		return;
-	place = sweep_slot(sweep, regs);
-	if (place->top.frame_at && place->stack_id == fault->stack_id)
-		place->trusted =
-			place->trusted < SWEEP_FAULTS_MOST ? 2 * place->trusted : SWEEP_FAULTS_MOST;
-	else
-		place->trusted = SWEEP_FAULTS;
-	place->ip = regs->ip;
-	place->sp = regs->sp;
-	place->stack_id = fault->stack_id;
-	place->flags = fault->flags;
-	place->top = thread->python.top;
-	if (place->top.frame_at) {
-		direct_word_find(&place->frame_word, fault->root, place->top.frame_at);
-		direct_word_find(&place->instruction_word, fault->root, place->top.instruction_at);
-	}
-	place->until =
-		!place->top.frame_at || place->top.frame ? sweep->faults + place->trusted : 0;
+	return place->top.frame_at && !python_top_is_same(place) ? NULL : place;
 }
 
 #endif /* MEMTOLL_FAULT_STREAMS_BPF_H */

@@ -136,18 +136,26 @@ static __always_inline void outlier_inside(struct memtoll_outlier *event,
 	event->map_ns = call->map_calls ? inside->map_ns : 0;
 }
 
-static __always_inline void outlier_emit(struct task_struct *task, struct thread *thread, __u32 fn,
-					 const struct call_end *end, __u64 stack_id)
+/* Of the call that the thread has ended. Seldom: a function that the verifier looks at once. */
+__noinline int outlier_emit(struct thread *thread, __u64 stack_id)
 {
-	const struct open_call *call = &thread->call;
+	struct task_struct *task = bpf_get_current_task_btf();
 	struct memtoll_outlier *event;
+	const struct open_call *call;
+	const struct call_end *end;
+	__u32 fn;
 
+	if (!thread)
+		return 0;
+	call = &thread->call;
+	end = &thread->ended;
+	fn = thread->in_fn;
 	if (!outlier_wanted(end))
-		return;
+		return 0;
 	event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
 	if (!event) {
 		lose(LOST_RING_OUTLIER, 1);
-		return;
+		return 0;
 	}
 	event->kind = EVENT_OUTLIER;
 	event->tgid = task->tgid;
@@ -170,6 +178,7 @@ static __always_inline void outlier_emit(struct task_struct *task, struct thread
 	event->unused = 0;
 	outlier_inside(event, call);
 	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
+	return 0;
 }
 
 #endif /* MEMTOLL_LATENCY_BPF_H */

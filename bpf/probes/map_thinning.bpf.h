@@ -31,6 +31,11 @@ enum map_draw {
 	MAP_PASSED = 2
 };
 
+static __always_inline bool is_passed(const struct open_map_call *map)
+{
+	return map->draw == MAP_PASSED;
+}
+
 static __always_inline struct passed_calls *passed_calls_of(struct thread *thread)
 {
 	return &thread->passed_maps[thread->map.map_fn & (PASSED_KINDS - 1)];
@@ -63,10 +68,12 @@ static __always_inline enum map_draw map_draw(struct thread *thread)
 	return MAP_DRAWN;
 }
 
-static __always_inline void map_pass(struct passed_calls *passed, __u64 bytes, bool failed)
+static __always_inline void map_pass(struct thread *thread, __u64 bytes)
 {
+	struct passed_calls *passed = passed_calls_of(thread);
+
 	passed->calls++;
-	if (failed)
+	if (thread->map.failed)
 		passed->failed++;
 	else
 		passed->bytes += bytes;

@@ -264,7 +264,7 @@ static __always_inline void passed_begin(struct thread *thread, const struct mem
 }
 
 static __always_inline void map_count(struct task_struct *task, struct thread *thread,
-				      const struct memtoll_mapping *event, __u64 bytes, bool failed)
+				      const struct memtoll_mapping *event, __u64 bytes)
 {
 	static const struct memtoll_map_sum zero;
 	struct memtoll_map_key key = {
@@ -287,7 +287,7 @@ static __always_inline void map_count(struct task_struct *task, struct thread *t
 		__sync_fetch_and_add(&sum->populated, thread->populated.faults);
 		__sync_fetch_and_add(&sum->populated_ns, thread->populated.cpu_ns);
 	}
-	if (failed)
+	if (thread->map.failed)
 		__sync_fetch_and_add(&sum->failed, 1);
 	else
 		__sync_fetch_and_add(&sum->bytes, bytes);
@@ -322,13 +322,20 @@ static __always_inline void find_populated(struct task_struct *task, struct thre
 	thread->order.minor_seen += populated->faults - populated->majors;
 }
 
-static __always_inline void describe_populated(struct thread *thread,
-					       const struct memtoll_mapping *event, __u64 now)
+/* Seldom, and with many branches: a function that the verifier looks at once. */
+__noinline int describe_populated(struct thread *thread, __u64 now)
 {
-	struct open_map_call *map = &thread->map;
-	struct populated *populated = &thread->populated;
-	__u64 bare_ns = event->cpu_ns / 2;
+	const struct memtoll_mapping *event;
+	struct populated *populated;
+	struct open_map_call *map;
+	__u64 bare_ns;
 
+	if (!thread)
+		return 0;
+	event = &thread->mapping;
+	populated = &thread->populated;
+	map = &thread->map;
+	bare_ns = event->cpu_ns / 2;
 	/* Of what grows the new part; of mremap its end. */
 	populated->address = event->addr;
 	populated->len = event->len;
@@ -345,6 +352,7 @@ static __always_inline void describe_populated(struct thread *thread,
 	populated->now = now;
 	populated->stack_id = event->stack_id;
 	populated->reads = map->map_fn == MAP_FN_MADVISE && event->arg == MADV_POPULATE_READ_CODE;
+	return 0;
 }
 
 /*
@@ -407,7 +415,7 @@ static __always_inline void map_end(struct open_map_call *map, __u64 ended_ns)
 
 	if (map->timed_ns) {
 		ns = map->start.ns - map->timed_ns + bpf_ktime_get_ns() - ended_ns;
-		if (map->draw == MAP_PASSED)
+		if (is_passed(map))
 			rate_passed_map_part(ns);
 		else
 			rate_map_part(ns, map->walked_ns);
@@ -423,7 +431,7 @@ int map_exit(__u64 *ctx)
 	struct thread *thread = thread_find(task);
 	struct memtoll_mapping *event;
 	struct open_map_call *map;
-	bool failed, begun, passed;
+	bool failed, begun;
 	__u64 bytes, now;
 
 	/* A thread may be met in such a call: what it attaches must not be missed. */
@@ -440,14 +448,14 @@ int map_exit(__u64 *ctx)
 	}
 	find_populated(task, thread);
 	map = &thread->map;
+	map->failed = failed;
 	if (map->map_fn == MAP_FN_MPROTECT)
 		__sync_fetch_and_add(&area_generation, 1);
 	if (map->map_fn == MAP_FN_MPROTECT && !thread->populated.faults) {
 		map->map_fn = MAP_FN_NONE;
 		return 0;
 	}
-	passed = map->draw == MAP_PASSED;
-	now = passed && !map->timed_ns ? map->start.ns : bpf_ktime_get_ns();
+	now = is_passed(map) && !map->timed_ns ? map->start.ns : bpf_ktime_get_ns();
 	if (!in_map(thread)) {
 		map->map_fn = MAP_FN_NONE;
 		lose(LOST_MAPS_UNWATCHED, 1);
@@ -455,7 +463,7 @@ int map_exit(__u64 *ctx)
 	}
 	event = &thread->mapping;
 	event->kind = EVENT_MAPPING;
-	event->cpu_ns = passed ? 0 : stamp_cpu_ns(task, &map->start, now);
+	event->cpu_ns = is_passed(map) ? 0 : stamp_cpu_ns(task, &map->start, now);
 	event->cpu_ns = sub_sat(event->cpu_ns, map->reclaim_cpu_ns);
 	event->tgid = task->tgid;
 	event->tid = task->pid;
@@ -471,20 +479,20 @@ int map_exit(__u64 *ctx)
 	bytes = map->len;
 	if (map->map_fn == MAP_FN_BRK) {
 		/* brk returns the break; asked 0, or refused, it returns the present one. */
-		failed = map->len && (__u64)ret != map->len;
+		map->failed = map->len && (__u64)ret != map->len;
 		bytes = (__u64)ret > map->addr ? ret - map->addr : map->addr - ret;
 	}
-	event->stack_id =
-		passed ? passed_calls_of(thread)->stack_id : stack_of_map_call(task, thread);
+	event->stack_id = is_passed(map) ? passed_calls_of(thread)->stack_id :
+					   stack_of_map_call(task, thread);
 	if (thread->populated.faults)
-		describe_populated(thread, event, now);
+		describe_populated(thread, now);
 	if (thread->in_fn)
 		call_add_mapping(&thread->call, event, now - map->start.ns);
-	if (passed)
-		map_pass(passed_calls_of(thread), bytes, failed);
+	if (is_passed(map))
+		map_pass(thread, bytes);
 	else if (!map->uncounted)
-		map_count(task, thread, event, bytes, failed);
-	if (!failed && map->map_fn < MAP_FN_IN_CALLS) {
+		map_count(task, thread, event, bytes);
+	if (!map->failed && map->map_fn < MAP_FN_IN_CALLS) {
 		__sync_fetch_and_add(&area_generation, 1);
 		fault_settle(thread);
 		run_emit(thread);

@@ -3,6 +3,7 @@
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
 
+#include "state/loop.bpf.h"
 #include "state/numbers.bpf.h"
 #include "state/processes.bpf.h"
 #include "stacks/call_stack.bpf.h"
@@ -30,15 +31,45 @@ static __always_inline bool memo_is_of(const struct memo *memo, const struct mem
 	       memo->key.callee == key->callee && (!memo->needs_bp || memo->key.bp == key->bp);
 }
 
+/* The words that a memo was made of, as the stack has them now. */
+struct hashing_words {
+	const struct memos *known;
+	const struct memo *memo;
+	__u64 hash;
+};
+
+#define STEPS_AT_ONCE 4 /* a round's call takes as long as a step */
+
+static int steps_hash_on(__u32 round, void *context)
+{
+	struct hashing_words *hashing = context;
+	const struct memos *known = hashing->known;
+	const struct memo *memo = hashing->memo;
+	__u64 hash = hashing->hash;
+	__u32 i, at;
+
+	if (round >= MEMO_STEPS / STEPS_AT_ONCE)
+		return 1;
+	for (i = 0; i < STEPS_AT_ONCE; i++) {
+		at = round * STEPS_AT_ONCE + i;
+		if (at >= memo->steps)
+			break;
+		hash = mix(mix(hash, known->copy[memo->address_at[at] / 8 % MEMO_COPY_WORDS]),
+			   known->copy[memo->used_at[at] / 8 % MEMO_COPY_WORDS]);
+	}
+	hashing->hash = hash;
+	return i < STEPS_AT_ONCE;
+}
+
 /*
  * The stack of this memo, where that was made of what is looked for, and the stack still has the
  * words that it was made of; or 0. Counts as a walk where it has.
  */
 __u64 memo_holds(struct memos *known, __u32 at)
 {
-	__u64 hash = 0, began_ns, bytes;
+	struct hashing_words hashing = { .known = known };
+	__u64 began_ns, bytes;
 	struct memo *memo;
-	__u32 i;
 
 	if (!known)
 		return 0;
@@ -50,13 +81,9 @@ __u64 memo_holds(struct memos *known, __u32 at)
 	barrier_var(bytes);
 	if (bytes > MEMO_BYTES || bpf_probe_read_user(known->copy, bytes, (void *)memo->key.sp))
 		return 0;
-	for (i = 0; i < MEMO_STEPS; i++) {
-		if (i >= memo->steps)
-			break;
-		hash = mix(mix(hash, known->copy[memo->address_at[i] / 8 % MEMO_COPY_WORDS]),
-			   known->copy[memo->used_at[i] / 8 % MEMO_COPY_WORDS]);
-	}
-	if (hash != memo->hash)
+	hashing.memo = memo;
+	repeat(MEMO_STEPS / STEPS_AT_ONCE, steps_hash_on, &hashing);
+	if (hashing.hash != memo->hash)
 		return 0;
 	walk_account(bpf_get_current_pid_tgid() >> 32, bpf_ktime_get_ns() - began_ns, 1);
 	return memo->id;

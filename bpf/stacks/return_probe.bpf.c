@@ -27,7 +27,8 @@
  */
 #define RETURN_AFTER_SYSCALL 13 /* offset of what follows the system call */
 
-static __always_inline __u64 pushed_for_return(__u64 code, __u64 offset)
+/* A global function: the verifier would go on with each of the numbers. */
+__noinline __u64 pushed_for_return(__u64 code, __u64 offset)
 {
 	__u8 first = BREAKPOINT;
 

@@ -9,10 +9,17 @@
 /* include/uapi/asm-generic/errno-base.h: the map has such a key already. */
 #define EEXIST 17
 
-/* whole - part, but never below 0. */
+/*
+ * whole - part, but never below 0; of what differs by less than 2^63. Without a branch: the verifier
+ * would follow both ways from each of them.
+ */
 static __always_inline __u64 sub_sat(__u64 whole, __u64 part)
 {
-	return whole > part ? whole - part : 0;
+	__s64 rest = whole - part, below = rest >> 63;
+
+	/* Or the compiler makes a branch of it. */
+	barrier_var(below);
+	return rest & ~below;
 }
 
 #define STACK_HASH_SEED 0x9e3779b97f4a7c15ULL

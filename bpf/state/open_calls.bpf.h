@@ -97,10 +97,11 @@ struct open_map_call {
 	__u32 map_fn;
 	__u16 flags;	    /* MAPPING_* */
 	__u16 may_populate; /* it may fault pages in */
-	__u32 uncounted;    /* its own time is nothing: shmat */
-	__u32 draw;	    /* enum map_draw */
-	__u64 timed_ns;	    /* its programs are timed: since when; 0: they are not */
-	__u64 walked_ns;    /* then: what stacks had taken before its own */
+	__u16 uncounted;    /* its own time is nothing: shmat */
+	__u16 failed;	/* it has ended so; here, where no path of the program is for one of both */
+	__u32 draw;	/* enum map_draw */
+	__u64 timed_ns; /* its programs are timed: since when; 0: they are not */
+	__u64 walked_ns; /* then: what stacks had taken before its own */
 };
 
 /* What the kernel has faulted in inside a call: scratch of populate.bpf.c. */

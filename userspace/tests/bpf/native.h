@@ -36,6 +36,7 @@
 #include "memory/page_state.bpf.c"
 #include "probes/read.bpf.c"
 #include "probes/fault.bpf.c"
+#include "probes/fault_streams.bpf.c"
 #include "probes/alloc.bpf.c"
 #include "probes/page_cache.bpf.c"
 #include "probes/populate.bpf.c"
