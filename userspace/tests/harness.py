@@ -20,7 +20,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -355,23 +355,17 @@ class Recording:
         return query(self.path, sql)
 
 
-def query(path: Path, sql: str) -> list[tuple[Any, ...]]:
-    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=60)) as database:
-        return database.execute(sql).fetchall()
-
-
-# The one connection of polled(), by the file's name and number.
+# The connections of query(): the first of them is the first to go.
 connected: dict[tuple[Path, int], sqlite3.Connection] = {}
+CONNECTED_MOST: Final = 4
 
 
-def polled(path: Path, sql: str) -> list[tuple[Any, ...]]:
-    """query() of what is asked again and again: the connection stays, as to read all of a recording's views takes
-    longer than to wait until it is asked again.
-    """
+def query(path: Path, sql: str) -> list[tuple[Any, ...]]:
+    """The connection stays for what is asked next: to read all of a recording's views takes longer than any answer."""
     file = path, path.stat().st_ino
     if file not in connected:
-        while connected:
-            connected.popitem()[1].close()
+        while len(connected) >= CONNECTED_MOST:
+            connected.pop(next(iter(connected))).close()
         connected[file] = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=60)
     return connected[file].execute(sql).fetchall()
 
@@ -450,7 +444,7 @@ def record(
     assert result.status == status, result
     recording = load(path, result)
     assert recording.complete
-    assert integrity(path) == "ok"
+    assert recording.query("PRAGMA integrity_check") == [("ok",)]
     return recording
 
 
@@ -658,7 +652,7 @@ def wait_slices(path: Path, count: int, seconds: float = PATIENCE) -> None:
 
     def there() -> bool:
         try:
-            return bool(polled(path, "SELECT count(*) FROM slice")[0][0] >= count)
+            return bool(query(path, "SELECT count(*) FROM slice")[0][0] >= count)
         except (OSError, sqlite3.Error):
             return False
 

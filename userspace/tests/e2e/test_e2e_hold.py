@@ -32,7 +32,6 @@ from harness import (
     finish,
     load,
     memtoll,
-    polled,
     query,
     record,
     site_line,
@@ -453,7 +452,7 @@ def test_huge_pages_that_are_mostly_zeros() -> None:
 
 
 def looks(path: Path) -> int:
-    return int(polled(path, "SELECT COUNT(*) FROM hold_look")[0][0]) if path.exists() else 0
+    return int(query(path, "SELECT COUNT(*) FROM hold_look")[0][0]) if path.exists() else 0
 
 
 def has_looks(path: Path, count: int) -> bool:

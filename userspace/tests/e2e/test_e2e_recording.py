@@ -36,7 +36,6 @@ from harness import (
     kernel_objects,
     load,
     memtoll,
-    polled,
     query,
     record,
     report,
@@ -476,7 +475,7 @@ def test_windows_that_could_not_be_opened_are_counted(out: Path) -> None:
 
         def told() -> int:
             leave_one_file(tracer.pid)
-            rows = polled(out, "SELECT COALESCE(SUM(count), 0) FROM loss WHERE name = 'window_shut'")
+            rows = query(out, "SELECT COALESCE(SUM(count), 0) FROM loss WHERE name = 'window_shut'")
             return int(rows[0][0])
 
         wait_until(told, "a window that was not opened", every=0.2)
