@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""python3 -m memtoll, forked from a process that has imported what its commands import.
+"""python3 -m memtoll, or pytest, forked from a process that has imported what its commands import.
 
 To start an interpreter and to import pandas and matplotlib takes a second, what a command does with a small recording
 a tenth of that. Everything else is a command's own: arguments, environment, directory, streams, umask, its end. The
 tests of streams and signals, in test_cli.py, start an interpreter of their own.
 
-As a program: a line of JSON that describes a command comes in, a line with its wait status goes out.
+As a program, of a module: a line of JSON that describes a command comes in, a line with its wait status goes out.
 """
 
 from __future__ import annotations
@@ -31,18 +31,19 @@ SECONDS: Final = 120
 class Prepared:
     """Runs commands, one after the other."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, module: str = "memtoll") -> None:
         self.streams = [directory / "stdout", directory / "stderr"]
         self.server = subprocess.Popen(
-            [sys.executable, __file__], env=environment(), text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
+            [sys.executable, __file__, module],
+            env=environment(), text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        )  # fmt: skip
 
-    def run(self, words: list[str], cwd: Path) -> subprocess.CompletedProcess[str]:
+    def run(self, words: list[str], cwd: Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
         assert self.server.stdin and self.server.stdout
         umask = os.umask(0o077)
         os.umask(umask)
         command = {
-            "words": words, "cwd": str(cwd), "env": environment(), "umask": umask,
+            "words": words, "cwd": str(cwd), "env": env or environment(), "umask": umask,
             "streams": list(map(str, self.streams)),
         }  # fmt: skip
         self.server.stdin.write(json.dumps(command) + "\n")
@@ -58,7 +59,7 @@ class Prepared:
         self.server.wait(timeout=SECONDS)
 
 
-def become(command: dict[str, Any]) -> None:
+def become(module: str, command: dict[str, Any]) -> None:
     """This process runs the command from here on."""
     os.umask(0o077)
     streams = [os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) for path in command["streams"]]
@@ -70,9 +71,10 @@ def become(command: dict[str, Any]) -> None:
     os.environ.clear()
     os.environ.update(command["env"])
     signal.alarm(SECONDS)
-    sys.argv = ["memtoll", *command["words"]]
+    sys.argv = [module, *command["words"]]
+    sys.path[0] = command["cwd"]
     try:
-        runpy.run_module("memtoll", run_name="__main__", alter_sys=True)
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
     except SystemExit as done:
         if not isinstance(done.code, int):
             raise
@@ -85,17 +87,22 @@ def become(command: dict[str, Any]) -> None:
         os._exit(done.code)
 
 
-def serve() -> None:
-    from memtoll import commands, export, page, pictures  # noqa: F401
+def serve(module: str) -> None:
+    if module == "pytest":
+        import pytest  # noqa: F401
 
-    commands.find()
+        from memtoll import recording, text  # noqa: F401
+    else:
+        from memtoll import commands, export, page, pictures  # noqa: F401
+
+        commands.find()
     gc.freeze()
     while line := sys.stdin.readline():
         pid = os.fork()
         if pid == 0:
-            return become(json.loads(line))
+            return become(module, json.loads(line))
         print(os.waitpid(pid, 0)[1], flush=True)
 
 
 if __name__ == "__main__":
-    serve()
+    serve(sys.argv[1])

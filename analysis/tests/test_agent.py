@@ -15,23 +15,28 @@ import pytest
 import memtoll
 from memtoll.agent import Refused, Room, tracer
 
-import facts
 from facts import MIB
 from harness import MEMTOLL, Program, workload
 from hostile import endless, forged, hostile
 from package import Cli
 
 
+@pytest.fixture(scope="module")
+def web1(heap_blocks_once: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Casebook 1, of a host; for those who change nothing."""
+    path = Path(shutil.copy(heap_blocks_once, tmp_path_factory.mktemp("web1")))
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("INSERT OR REPLACE INTO meta VALUES ('host', 'web1')")
+    return path
+
+
 @pytest.fixture
-def room(tmp_path: Path) -> Room:
+def room(tmp_path: Path, web1: Path) -> Room:
     """Two recordings, one of them below; a third, and a text, are outside."""
     inside = tmp_path / "inside"
     (inside / "below").mkdir(parents=True)
     for name in ("inside/one", "inside/below/two", "outside"):
-        path = tmp_path / f"{name}.memtoll"
-        facts.heap_blocks(path).database.close()
-        with closing(sqlite3.connect(path)) as database, database:
-            database.execute("INSERT OR REPLACE INTO meta VALUES ('host', 'web1')")
+        shutil.copy(web1, tmp_path / f"{name}.memtoll")
     return Room(inside)
 
 
@@ -117,7 +122,7 @@ def test_what_is_refused(room: Room, asked: Callable[[Room], str]) -> None:
 
 
 @pytest.mark.slow
-def test_hostile_recordings(room: Room) -> None:
+def test_hostile_recordings(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
     """Names are data; what never ends is ended; a verdict of the file's own is not read."""
     hostile(room.directory / "names.memtoll")
     shutil.copy(room.directory / "one.memtoll", room.directory / "endless.memtoll")
@@ -130,8 +135,11 @@ def test_hostile_recordings(room: Room) -> None:
     ]  # fmt: skip
     for text in said:
         assert text.isascii() and all(line.isprintable() for line in text.splitlines())
-    with pytest.raises(memtoll.DamagedRecording, match="asks for more"):
-        room.verdict("endless.memtoll")
+    with monkeypatch.context() as limits:
+        limits.setattr(memtoll.opening, "STEPS", 3_000_000)
+        limits.setattr(memtoll.opening, "STEPS_PER_BYTE", 0)
+        with pytest.raises(memtoll.DamagedRecording, match="asks for more"):
+            room.verdict("endless.memtoll")
     assert room.verdict("forged.memtoll") == room.verdict("one.memtoll")
 
 

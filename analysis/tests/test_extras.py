@@ -63,9 +63,8 @@ def test_ten_thousand_recordings(python: Path) -> None:
 
 @pytest.mark.slow
 def test_extras(python: Path) -> None:
-    env = environment()
-    jobs = ["-n", str(os.cpu_count()), "--dist", "loadfile"]
-    out = run([python, "-m", "pytest", *OPTIONS, *jobs, "-rp", TESTS], env)
+    """By one process: others run beside it, and each more would import pandas, Arrow, Dask and the like again."""
+    out = run([python, "-m", "pytest", *OPTIONS, "-rp", TESTS], environment())
     passed = re.search(r"^(\d+) passed.* in ", out, re.MULTILINE)
     assert passed, out
     assert not re.search(r"\d+ (skipped|xfailed|deselected)", out), out

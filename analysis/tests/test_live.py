@@ -53,7 +53,7 @@ def test_after_the_tracer_was_killed(tmp_path: Path) -> None:
 def test_compare_real(tmp_path: Path) -> None:
     """Casebook 1: the memset of reused blocks goes when the threshold is pinned."""
     before, after = tmp_path / "before.memtoll", tmp_path / "after.memtoll"
-    command = [harness.workload("calloc_loop"), "10485760", "509", "--seconds", "3"]
+    command = [harness.workload("calloc_loop"), "10485760", "509", "--seconds", "1"]
     pinned = {"GLIBC_TUNABLES": "glibc.malloc.mmap_threshold=131072"}
     one = harness.record(before, "--slice", "100ms", command=command)
     two = harness.record(after, "--slice", "100ms", command=command, env=pinned)

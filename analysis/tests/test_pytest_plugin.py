@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -25,24 +26,43 @@ import harness
 from facts import FAULT_NS, MS, Facts
 from hostile import hostile
 from package import ANALYSIS
+from prepared import Prepared
 
 PAGE = resource.getpagesize()
+WORDS = ("-p", "pytest_memtoll", "-p", "no:cacheprovider", "-rA")
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
-def run(
-    work: Path, *words: str, tests: str = "", user: int | None = None, **environment: str
-) -> subprocess.CompletedProcess[str]:
-    """pytest with the plugin, on tests of its own; as another user."""
+def prepare(work: Path, tests: str) -> dict[str, str]:
+    """Tests for pytest, and its environment."""
     if tests:
         (work / "test_it.py").write_text(tests)
     (work / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers\n")
     env = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "MEMTOLL"))}
-    env |= {"PYTHONPATH": str(ANALYSIS), "PYTHONDONTWRITEBYTECODE": "1", "LC_ALL": "C.UTF-8"} | environment
-    command = [sys.executable, "-m", "pytest", "-p", "pytest_memtoll", "-p", "no:cacheprovider", "-rA", *words]
+    return env | {"PYTHONPATH": str(ANALYSIS), "PYTHONDONTWRITEBYTECODE": "1", "LC_ALL": "C.UTF-8"}
+
+
+def run_alone(work: Path, *words: str, tests: str = "", user: int | None = None) -> subprocess.CompletedProcess[str]:
+    """pytest with the plugin, on tests of its own, in an interpreter of its own; as another user."""
     return subprocess.run(
-        command, cwd=work, capture_output=True, text=True, timeout=100, env=env, check=False, user=user, group=user,
-        extra_groups=None if user is None else [],
+        [sys.executable, "-m", "pytest", *WORDS, *words],
+        cwd=work, capture_output=True, text=True, timeout=100, env=prepare(work, tests), check=False, user=user,
+        group=user, extra_groups=None if user is None else [],
     )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """As run_alone, forked from a process that has imported pytest and pandas (prepared.py)."""
+    made = Prepared(tmp_path_factory.mktemp("pytest"), "pytest")
+    # Others' plugins would be imported anew each time; one test has them.
+    alone = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+
+    def run(work: Path, *words: str, tests: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+        return made.run([*WORDS, *words], work, prepare(work, tests) | alone | environment)
+
+    yield run
+    made.close()
 
 
 def outcome(done: subprocess.CompletedProcess[str]) -> dict[str, int]:
@@ -230,10 +250,11 @@ PASSING = "import pytest\n@pytest.mark.memtoll(faults=9)\ndef test_it():\n    pr
 
 
 @pytest.mark.slow
-def test_the_tracer_follows_pytest(tmp_path: Path, fake: Path) -> None:
+def test_the_tracer_follows_pytest(run: Run, tmp_path: Path, fake: Path) -> None:
     made(fake / "made")
     tests = PASSING.replace("print('it ran')", "import os; print('pid', os.getpid())")
-    done = run(tmp_path, "--memtoll", str(fake / "memtoll"), tests=tests)
+    # Others' plugins beside it.
+    done = run(tmp_path, "--memtoll", str(fake / "memtoll"), tests=tests, PYTEST_DISABLE_PLUGIN_AUTOLOAD="")
     assert outcome(done) == {"passed": 1}, done.stdout
     assert f"pid {(fake / 'pid').read_text()}\n" in done.stdout
 
@@ -241,7 +262,7 @@ def test_the_tracer_follows_pytest(tmp_path: Path, fake: Path) -> None:
 @pytest.mark.parametrize("required", [False, True])
 @pytest.mark.parametrize("there", [False, True])
 @pytest.mark.slow
-def test_where_nothing_can_be_traced(tmp_path: Path, fake: Path, required: bool, there: bool) -> None:
+def test_where_nothing_can_be_traced(run: Run, tmp_path: Path, fake: Path, required: bool, there: bool) -> None:
     """Skipped with the reason, or failed where that is asked for; and it was not run."""
     (fake / "status").write_text("3")
     (fake / "says").write_text("memtoll: first line\nmemtoll: no privileges\x1b[31m: use sudo\n")
@@ -255,7 +276,7 @@ def test_where_nothing_can_be_traced(tmp_path: Path, fake: Path, required: bool,
 
 @pytest.mark.parametrize("status", ["1", "2", "-9"])
 @pytest.mark.slow
-def test_a_tracer_that_fails_at_once(tmp_path: Path, fake: Path, status: str) -> None:
+def test_a_tracer_that_fails_at_once(run: Run, tmp_path: Path, fake: Path, status: str) -> None:
     (fake / "status").write_text(status)
     (fake / "says").write_text("memtoll: what is wrong\n")
     done = run(tmp_path, "--memtoll", str(fake / "memtoll"), tests=PASSING)
@@ -264,7 +285,7 @@ def test_a_tracer_that_fails_at_once(tmp_path: Path, fake: Path, status: str) ->
 
 
 @pytest.mark.slow
-def test_a_tracer_that_is_no_program(tmp_path: Path, fake: Path) -> None:
+def test_a_tracer_that_is_no_program(run: Run, tmp_path: Path, fake: Path) -> None:
     (fake / "memtoll").write_bytes(b"\x7fELF of another machine")
     done = run(tmp_path, "--memtoll", str(fake / "memtoll"), tests=PASSING)
     assert outcome(done) == {"errors": 1} and done.returncode == 1
@@ -273,7 +294,7 @@ def test_a_tracer_that_is_no_program(tmp_path: Path, fake: Path) -> None:
 
 @pytest.mark.parametrize("case", ["lossy", "loss", "damaged", "incomplete"])
 @pytest.mark.slow
-def test_undecided_is_an_error(tmp_path: Path, fake: Path, case: str) -> None:
+def test_undecided_is_an_error(run: Run, tmp_path: Path, fake: Path, case: str) -> None:
     """Even of a test that is expected to fail."""
     made(fake / "made", lost="ring_faults" if case == "loss" else "", complete=case != "incomplete")
     if case == "lossy":
@@ -291,7 +312,7 @@ def test_undecided_is_an_error(tmp_path: Path, fake: Path, case: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_test_that_fails_by_itself(tmp_path: Path, fake: Path) -> None:
+def test_a_test_that_fails_by_itself(run: Run, tmp_path: Path, fake: Path) -> None:
     """Says why, as always, and its tracer ends."""
     made(fake / "made")
     tests = (
@@ -307,7 +328,7 @@ def test_a_test_that_fails_by_itself(tmp_path: Path, fake: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_a_mark_says(tmp_path: Path, fake: Path) -> None:
+def test_what_a_mark_says(run: Run, tmp_path: Path, fake: Path) -> None:
     tests = (
         "import pytest\n"
         "@pytest.mark.memtoll\ndef test_nothing():\n    pass\n"
@@ -323,7 +344,7 @@ def test_what_a_mark_says(tmp_path: Path, fake: Path) -> None:
 
 
 @pytest.mark.slow
-def test_marks_of_class_and_function(tmp_path: Path, fake: Path) -> None:
+def test_marks_of_class_and_function(run: Run, tmp_path: Path, fake: Path) -> None:
     """The closest one counts, the others' other bounds too."""
     made(fake / "made", lost="maps_full")
     tests = (
@@ -337,7 +358,7 @@ def test_marks_of_class_and_function(tmp_path: Path, fake: Path) -> None:
 
 
 @pytest.mark.slow
-def test_recordings_are_kept_where_asked(tmp_path: Path, fake: Path) -> None:
+def test_recordings_are_kept_where_asked(run: Run, tmp_path: Path, fake: Path) -> None:
     made(fake / "made")
     scratch = tmp_path / "scratch"
     scratch.mkdir()
@@ -360,11 +381,11 @@ def test_what_a_test_leaves_behind_keeps_nobody_waiting(tmp_path: Path, fake: Pa
         "    end, mine = os.pipe()\n    os.set_inheritable(mine, False)\n"
         "    if not os.fork():\n        os.close(mine)\n        os.read(end, 1)\n        os._exit(0)\n"
     )
-    assert outcome(run(tmp_path, "--memtoll", str(fake / "memtoll"), tests=tests)) == {"passed": 1}
+    assert outcome(run_alone(tmp_path, "--memtoll", str(fake / "memtoll"), tests=tests)) == {"passed": 1}
 
 
 @pytest.mark.slow
-def test_where_the_test_is_by_then(tmp_path: Path, fake: Path) -> None:
+def test_where_the_test_is_by_then(run: Run, tmp_path: Path, fake: Path) -> None:
     """Paths of the command line are of where pytest was started; marks may come of fixtures; warnings may be errors."""
     made(fake / "made", lost="maps_full")
     (tmp_path / "else").mkdir()
@@ -380,7 +401,7 @@ def test_where_the_test_is_by_then(tmp_path: Path, fake: Path) -> None:
 
 
 @pytest.mark.slow
-def test_help_says_how(tmp_path: Path) -> None:
+def test_help_says_how(run: Run, tmp_path: Path) -> None:
     done = run(tmp_path, "--help")
     assert "--memtoll-required" in done.stdout
     done = run(tmp_path, "--markers")
@@ -435,7 +456,7 @@ def test_nothing(costly):
 @pytest.mark.root
 def test_real_tests(tmp_path: Path) -> None:
     """The figures of the test alone, by the kernel's own count; the site with function, file and line."""
-    done = run(tmp_path, "--memtoll", str(harness.MEMTOLL), tests=REAL)
+    done = run_alone(tmp_path, "--memtoll", str(harness.MEMTOLL), tests=REAL)
     assert outcome(done) == {"failed": 1, "passed": 2}, done.stdout + done.stderr
     witness = int(re.search(r"the kernel counts (\d+)", done.stdout)[1])  # type: ignore[index]
     assert witness >= 30 * (1 << 20) // PAGE // 2
@@ -457,7 +478,7 @@ def test_without_privileges(tmp_path: Path) -> None:
     try:
         work.chmod(0o777)
         binary = shutil.copy(harness.MEMTOLL, work / "memtoll")
-        done = run(work, "--memtoll", str(binary), tests=PASSING, user=harness.NOBODY)
+        done = run_alone(work, "--memtoll", str(binary), tests=PASSING, user=harness.NOBODY)
         assert outcome(done) == {"skipped": 1}, done.stdout + done.stderr
         assert re.search(r"SKIPPED .*memtoll: .+", done.stdout)
     finally:
@@ -469,7 +490,7 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
     """pytest is killed in the middle of a test: its tracer ends."""
     tests = "import os, pytest, signal\n@pytest.mark.memtoll(faults=9)\ndef test_it():\n    os.kill(os.getpid(), 9)\n"
     keep = tmp_path / "keep"
-    done = run(tmp_path, "--memtoll", str(harness.MEMTOLL), "--memtoll-keep", str(keep), tests=tests)
+    done = run_alone(tmp_path, "--memtoll", str(harness.MEMTOLL), "--memtoll-keep", str(keep), tests=tests)
     assert done.returncode == -9
     (path,) = keep.glob("*/test.memtoll")
 

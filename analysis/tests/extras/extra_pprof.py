@@ -8,7 +8,9 @@ import shutil
 import sqlite3
 import subprocess
 from contextlib import closing
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -17,27 +19,34 @@ from memtoll.export import export
 
 from facts import Facts, S
 
+GO_CACHE = Path.home() / ".cache" / "go-build"
 
-def pprof(path: Path, *words: str) -> str:
-    """What go tool pprof prints of a profile; nothing is fetched, nothing is kept."""
-    go = shutil.which("go") or shutil.which("go", path="/usr/local/go/bin:/usr/lib/go/bin")
-    assert go, "go is not installed"
-    home = path.parent / "pprof"
-    home.mkdir(exist_ok=True)
-    # Only files of the test: pprof must not find this machine's libc for the recording's.
-    environment = {
-        "PPROF_TMPDIR": str(home), "PPROF_BINARY_PATH": str(home), "HOME": str(home), "GOCACHE": str(GO_CACHE),
-        "GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "local", "PATH": "/usr/bin:/bin",
-    }  # fmt: skip
-    done = subprocess.run(
-        [go, "tool", "pprof", "-symbolize=none", *words, str(path)],
-        capture_output=True, text=True, env=environment, timeout=100, check=False,
-    )  # fmt: skip
+
+def output(words: list[str], home: Path, **variables: str) -> str:
+    environment = {"HOME": str(home), "PATH": "/usr/bin:/bin"} | variables
+    done = subprocess.run(words, capture_output=True, text=True, env=environment, timeout=100, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-GO_CACHE = Path.home() / ".cache" / "go-build"
+@cache
+def program() -> str:
+    """What go tool pprof starts: to find it takes go many times as long as pprof takes to print."""
+    go = shutil.which("go") or shutil.which("go", path="/usr/local/go/bin:/usr/lib/go/bin")
+    assert go, "go is not installed"
+    with TemporaryDirectory() as home:
+        return output(
+            [go, "tool", "-n", "pprof"], Path(home), GOCACHE=str(GO_CACHE), GOFLAGS="-mod=mod", GOTOOLCHAIN="local"
+        ).strip()
+
+
+def pprof(path: Path, *words: str) -> str:
+    """What go tool pprof prints of a profile; nothing is fetched, nothing is kept."""
+    home = path.parent / "pprof"
+    home.mkdir(exist_ok=True)
+    # Only files of the test: pprof must not find this machine's libc for the recording's.
+    where = {"PPROF_TMPDIR": str(home), "PPROF_BINARY_PATH": str(home)}
+    return output([program(), "-symbolize=none", *words, str(path)], home, **where)
 
 
 def samples(raw: str) -> list[tuple[tuple[int, ...], dict[str, str]]]:

@@ -9,8 +9,6 @@ import json
 import os
 import re
 import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -32,7 +30,7 @@ from memtoll.push import PATH, BadEndpoint, PushedBefore, Refused, Rejected, Una
 from memtoll.recording import Recording
 
 import harness
-from package import ANALYSIS, RECORDINGS, Cli
+from package import RECORDINGS, Cli
 
 PROTOBUF = "application/x-protobuf"
 
@@ -555,27 +553,21 @@ def test_where_nothing_can_be_kept(
 # ---- command line
 
 
-def command(*words: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    env = os.environ | {"PYTHONPATH": str(ANALYSIS), "LC_ALL": "C.UTF-8"} | environment
-    return subprocess.run(
-        [sys.executable, "-m", "memtoll", "push", *map(str, words)], capture_output=True, text=True, env=env,
-        timeout=100, check=False,
-    )  # fmt: skip
-
-
-def test_command_line(heap_blocks: Path, receiver: Receiver) -> None:
-    words = (heap_blocks, "-e", receiver.url, "--header", "x-one=a=b", "--redact", "--toll", "zero.libc")
-    done = command(*words, OTEL_EXPORTER_OTLP_HEADERS="Authorization=Bearer%20secret, X-One=over")
+def test_command_line(cli: Cli, heap_blocks: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("push", heap_blocks, "-e", receiver.url, "--header", "x-one=a=b", "--redact", "--toll", "zero.libc")
+    with monkeypatch.context() as variables:
+        variables.setenv("OTEL_EXPORTER_OTLP_HEADERS", "Authorization=Bearer%20secret, X-One=over")
+        done = cli(*words)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     assert re.fullmatch(rf"memtoll: pushed to {receiver.url}{PATH}: 3 profiles, [\d,]+ bytes\n", done.stderr)
     (got,) = receiver.received
     assert (got.headers["authorization"], got.headers["x-one"]) == ("Bearer secret", "a=b")
     assert b"/src/" not in got.message.SerializeToString()
-    again = command(*words)
+    again = cli(*words)
     assert again.returncode == 1
     assert again.stderr.count("\n") == 1 and "--again" in again.stderr
     receiver.replies = [Reply(503, headers={"Retry-After": "0"}), Reply(400, b"no", "text/plain")]
-    refused = command(*words, "--again")
+    refused = cli(*words, "--again")
     assert refused.returncode == 1
     assert refused.stderr.splitlines()[-1] == f"memtoll: {receiver.url}{PATH}: refused with status 400: no"
     assert len(refused.stderr.splitlines()) == 2

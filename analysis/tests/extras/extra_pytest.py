@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from test_pytest_plugin import (
     fake,
+    run,
     test_a_test_that_fails_by_itself,
     test_help_says_how,
     test_marks_of_class_and_function,
@@ -17,6 +18,7 @@ from test_pytest_plugin import (
 
 __all__ = [
     "fake",
+    "run",
     "test_a_test_that_fails_by_itself",
     "test_help_says_how",
     "test_marks_of_class_and_function",
