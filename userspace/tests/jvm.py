@@ -11,6 +11,8 @@ import libraries
 from harness import Program, finish, spawn, tool
 
 OLDEST = 17  # whose HotSpot writes a perf map when it is asked
+# Of one that is not about them: its second compiler and the threads of its collector take longer than its program.
+QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m")
 
 
 def version() -> int:
@@ -23,13 +25,13 @@ def version() -> int:
 def build(source: Path, directory: Path) -> Path:
     """The directory, with its classes: by the compiler's module, which a runtime without javac(1) has, too."""
     assert version() >= OLDEST
-    command: list[str | Path] = [tool("java"), "-m", "jdk.compiler/com.sun.tools.javac.Main", "-d", directory, source]
+    command: list[str | Path] = [tool("java"), *QUICK, "-m", "jdk.compiler/com.sun.tools.javac.Main", "-d", directory, source]
     with libraries.patience():
         built = finish(spawn(command), 240)
     assert built.status == 0, built
     return directory
 
 
-def started(classes: Path, *words: str, options: tuple[str, ...] = (), within: tuple[str, ...] = ()) -> Program:
+def started(classes: Path, *words: str, options: tuple[str, ...] = QUICK, within: tuple[str, ...] = ()) -> Program:
     """within: a command that runs it."""
-    return Program(*within, tool("java"), "-Xmx256m", *options, "-cp", classes, *words)
+    return Program(*within, tool("java"), *options, "-cp", classes, *words)

@@ -39,6 +39,7 @@ FEW = 0.05
 WHOLE = 0.95
 # Rounds after which HotSpot has compiled what makes them: by far more than its thresholds, of some 15,000 calls.
 COMPILED = 500_000
+SHORT = "300ms"  # of what nothing is measured
 SOMEBODY = 61681  # no user of any system
 # Compiled, answer() is part of main() in some of the code: its name is that of the whole.
 OWN = {"Clears.answer(int)", "Clears.main(java.lang.String[])"}
@@ -74,7 +75,7 @@ def goes_on(program: Program) -> None:
 
 def test_code_that_it_made_has_names(out: Path, classes: Path) -> None:
     """As it was started by somebody who thought of no tracer: without frame pointers, and with its second compiler."""
-    with jvm.started(classes, "Clears", str(MIB)) as program:
+    with jvm.started(classes, "Clears", str(MIB), options=("-Xmx256m",)) as program:
         recording = record(out, "--jvm-perfmap", "-d", "5s", "-p", str(program.pid), exact=False)
         assert "jvm-perfmap" not in recording.result.stderr
         assert not left_in(Path("/tmp"), program.pid)
@@ -92,7 +93,7 @@ def test_code_that_it_made_has_names(out: Path, classes: Path) -> None:
 @pytest.mark.parametrize("preserved", [False, True])
 def test_frame_pointers_make_stacks_whole(out: Path, classes: Path, preserved: bool) -> None:
     """What the report says of stacks that end in code without them, for a JVM that is not asked for its code."""
-    options = ("-XX:+PreserveFramePointer",) if preserved else ()
+    options = ("-Xmx256m", *(["-XX:+PreserveFramePointer"] if preserved else []))
     with jvm.started(classes, "Clears", str(16 * KIB), options=options) as program:
         # Compiled by then: what is interpreted has frame pointers.
         wait_until(lambda: program.lines and program.lines[-1]["rounds"] > COMPILED, "code that is compiled")
@@ -115,7 +116,7 @@ def test_map_that_was_there(out: Path, classes: Path) -> None:
         path = Path(f"/tmp/perf-{program.pid}.map")
         path.write_text("")
         try:
-            recording = record(out, "--jvm-perfmap", "-d", "1s", "-p", str(program.pid), exact=False)
+            recording = record(out, "--jvm-perfmap", "-d", SHORT, "-p", str(program.pid), exact=False)
             assert "Clears.main(java.lang.String[])" in path.read_text()
         finally:
             path.unlink()
@@ -131,7 +132,7 @@ def test_link_in_place_of_the_map(out: Path, tmp_path: Path, classes: Path) -> N
         link = Path(f"/tmp/perf-{program.pid}.map")
         link.symlink_to(victim)
         try:
-            recording = record(out, "--jvm-perfmap", "-d", "1s", "-p", str(program.pid), exact=False)
+            recording = record(out, "--jvm-perfmap", "-d", SHORT, "-p", str(program.pid), exact=False)
         finally:
             link.unlink()
         assert f"process {program.pid} has a socket or a map in its /tmp that is not its own" in recording.result.stderr
@@ -154,7 +155,7 @@ def test_of_another_user_in_its_own_namespaces(out: Path, public_dir: Path) -> N
     with jvm.started(Path("/tmp"), "Clears", str(4 * KIB), within=within) as program:
         assert program.lines[0]["pid"] == 1
         (pid,) = Path(f"/proc/{program.pid}/task/{program.pid}/children").read_text().split()
-        recording = record(out, "--jvm-perfmap", "-d", "2s", "-p", pid, exact=False)
+        recording = record(out, "--jvm-perfmap", "-d", "1s", "-p", pid, exact=False)
         assert "jvm-perfmap" not in recording.result.stderr
         assert (tmp / ".java_pid1").is_socket() and not left_in(tmp, 1)
         goes_on(program)
@@ -197,9 +198,9 @@ def test_that_does_not_want_to_be_asked(
     out: Path, tmp_path: Path, classes: Path, options: list[str], env: dict[str, str], reason: str
 ) -> None:
     said = tmp_path / "said"
-    command: list[str | Path] = [tool("java"), "-Xmx256m", *options, "-cp", classes, "Clears", str(16 * KIB)]
+    command: list[str | Path] = [tool("java"), *jvm.QUICK, *options, "-cp", classes, "Clears", str(16 * KIB)]
     with talking(said, *command, env=env) as process:
-        recording = record(out, "--jvm-perfmap", "-d", "1s", "-p", str(process.pid), exact=False)
+        recording = record(out, "--jvm-perfmap", "-d", SHORT, "-p", str(process.pid), exact=False)
         (line,) = [line for line in recording.result.stderr.splitlines() if "--jvm-perfmap" in line]
         assert f"process {process.pid} {reason}" in line and "no names" in line
         assert not left_in(Path("/tmp"), process.pid) and not Path(f"/tmp/.java_pid{process.pid}").exists()
@@ -214,10 +215,10 @@ def test_that_does_not_want_to_be_asked(
 def test_that_listens_already_gets_no_signal(out: Path, tmp_path: Path, classes: Path) -> None:
     """With -Xrs SIGQUIT would end it: so it listens from its start on."""
     said = tmp_path / "said"
-    command: list[str | Path] = [tool("java"), "-Xrs", "-Xmx256m", "-cp", classes, "Clears", str(16 * KIB)]
+    command: list[str | Path] = [tool("java"), "-Xrs", *jvm.QUICK, "-cp", classes, "Clears", str(16 * KIB)]
     with talking(said, *command, env={}) as process:
         assert Path(f"/tmp/.java_pid{process.pid}").is_socket()
-        recording = record(out, "--jvm-perfmap", "-d", "2s", "-p", str(process.pid), exact=False)
+        recording = record(out, "--jvm-perfmap", "-d", "1s", "-p", str(process.pid), exact=False)
         assert "jvm-perfmap" not in recording.result.stderr
         process.communicate("\n", timeout=PATIENCE)
         assert process.returncode == 0
@@ -243,7 +244,7 @@ def test_what_is_no_jvm_gets_no_signal(out: Path, tmp_path: Path, how: str) -> N
     library = tmp_path / "libjvm.so"
     library.write_bytes(bytes(4096))
     with Program(sys.executable, "-c", NO_JVM, library, how) as program:
-        recording = record(out, "--jvm-perfmap", "-d", "1s", "-p", str(program.pid), exact=False)
+        recording = record(out, "--jvm-perfmap", "-d", SHORT, "-p", str(program.pid), exact=False)
         assert f"process {program.pid} neither listens nor handles SIGQUIT" in recording.result.stderr
         assert not left_in(Path("/tmp"), program.pid)
         program.go()
@@ -291,7 +292,7 @@ def test_what_listens_like_a_jvm(out: Path, tmp_path: Path, how: str, reason: st
     library = tmp_path / "libjvm.so"
     library.write_bytes(bytes(4096))
     with Program(sys.executable, "-c", LISTENS, library, how) as program:
-        recording = record(out, "--jvm-perfmap", "-d", "1s", "-p", str(program.pid), exact=False)
+        recording = record(out, "--jvm-perfmap", "-d", SHORT, "-p", str(program.pid), exact=False)
         assert f"process {program.pid} " in recording.result.stderr and reason in recording.result.stderr
         program.go()
         wait_until(lambda: "end" in program.lines[-1], "its end")
@@ -304,7 +305,7 @@ def test_stopped_one_gets_no_signal(out: Path, classes: Path) -> None:
         program.process.send_signal(signal.SIGSTOP)
         try:
             wait_until(lambda: "\nState:\tT" in Path(f"/proc/{program.pid}/status").read_text(), "it to stop")
-            recording = record(out, "--jvm-perfmap", "-d", "1s", "-p", str(program.pid), exact=False)
+            recording = record(out, "--jvm-perfmap", "-d", SHORT, "-p", str(program.pid), exact=False)
         finally:
             program.process.send_signal(signal.SIGCONT)
         assert f"process {program.pid} is stopped" in recording.result.stderr
@@ -321,7 +322,7 @@ def test_nobody_to_ask() -> None:
 def test_unasked_nobody_is(out: Path, classes: Path) -> None:
     """Without the option the report says that there is one."""
     with jvm.started(classes, "Clears", str(16 * KIB)) as program:
-        recording = record(out, "-d", "2s", "-p", str(program.pid), exact=False)
+        recording = record(out, "-d", "1s", "-p", str(program.pid), exact=False)
         assert not Path(f"/tmp/.java_pid{program.pid}").exists() and not left_in(Path("/tmp"), program.pid)
         goes_on(program)
     assert nameless(recording) > 1 - FEW
@@ -334,7 +335,7 @@ def names(path: Path) -> set[str]:
 
 def test_command_that_is_one(out: Path, classes: Path) -> None:
     """It starts meanwhile, is not ready at first, and has ended before anybody could ask at the end."""
-    command: list[str | Path] = [tool("java"), "-Xmx256m", "-cp", classes, "Clears", str(16 * KIB)]
+    command: list[str | Path] = [tool("java"), *jvm.QUICK, "-cp", classes, "Clears", str(16 * KIB)]
     tracer = start_record(out, "--jvm-perfmap", "--", *command, stdin=subprocess.PIPE)
     try:
         wait_slices(out, 1)
