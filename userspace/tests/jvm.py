@@ -25,7 +25,8 @@ def version() -> int:
 def build(source: Path, directory: Path) -> Path:
     """The directory, with its classes: by the compiler's module, which a runtime without javac(1) has, too."""
     assert version() >= OLDEST
-    command: list[str | Path] = [tool("java"), *QUICK, "-m", "jdk.compiler/com.sun.tools.javac.Main", "-d", directory, source]
+    compiler = ("-m", "jdk.compiler/com.sun.tools.javac.Main")
+    command: list[str | Path] = [tool("java"), *QUICK, *compiler, "-d", directory, source]
     with libraries.patience():
         built = finish(spawn(command), 240)
     assert built.status == 0, built
