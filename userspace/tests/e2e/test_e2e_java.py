@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import json
+import re
 import resource
 import signal
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from harness import (
     wait_slices,
     wait_until,
 )
+from swapping import in_cgroup, make_cgroup, swap_area
 
 pytestmark = pytest.mark.root
 
@@ -43,6 +45,10 @@ WHOLE = 0.95
 COMPILED = 500_000
 SHORT = "300ms"  # of what nothing is measured
 SOMEBODY = 61681  # no user of any system
+# Objects that stay alive, in a cgroup of as much memory.
+ALIVE_MIB, COLLECTIONS = 160, 5
+# What its threads run, and what stops the program for it.
+COLLECTORS = re.compile(r"GangWorker::|WorkerThread::run|VM_\w*Collect\w*::doit")
 # Compiled, answer() is part of main() in some of the code: its name is that of the whole.
 OWN = {"Clears.answer(int)", "Clears.main(java.lang.String[])"}
 
@@ -50,7 +56,7 @@ OWN = {"Clears.answer(int)", "Clears.main(java.lang.String[])"}
 @pytest.fixture(scope="module")
 def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("java")
-    return jvm.build(SOURCES / "Breathes.java", jvm.build(SOURCES / "Clears.java", place))
+    return jvm.build([SOURCES / f"{name}.java" for name in ("Breathes", "Clears", "Collects", "Keeps")], place)
 
 
 def nameless(recording: Recording) -> float:
@@ -78,7 +84,7 @@ def goes_on(program: Program) -> None:
 def test_code_that_it_made_has_names(out: Path, classes: Path) -> None:
     """As it was started by somebody who thought of no tracer: without frame pointers, and with its second compiler."""
     with jvm.started(classes, "Clears", str(MIB), options=("-Xmx256m",)) as program:
-        recording = record(out, "--jvm-perfmap", "-d", "5s", "-p", str(program.pid), exact=False)
+        recording = record(out, "--jvm-perfmap", "-d", "3s", "-p", str(program.pid), exact=False)
         assert "jvm-perfmap" not in recording.result.stderr
         assert not left_in(Path("/tmp"), program.pid)
         goes_on(program)
@@ -90,6 +96,30 @@ def test_code_that_it_made_has_names(out: Path, classes: Path) -> None:
     assert "OptoRuntime::new_array_C" in " ".join(called) and OWN & set(called), called
     assert called[-1] in ("clone", "clone3", "start_thread"), called
     assert nameless(recording) < FEW
+
+
+@pytest.mark.parametrize("release", jvm.RELEASES)
+def test_clearing_of_newer_releases(out: Path, classes: Path, release: str) -> None:
+    """As above, of what has another code cache, another compiler and another collector."""
+    with jvm.started(classes, "Clears", str(MIB), options=("-Xmx256m",), release=release) as program:
+        recording = record(out, "--jvm-perfmap", "-d", "2s", "-p", str(program.pid), exact=False)
+        assert "jvm-perfmap" not in recording.result.stderr
+        goes_on(program)
+    verdict = recording.report["verdict"]
+    assert recording.dominant == "zeroing", verdict
+    assert any(function in verdict["sentence"] for function in OWN), verdict
+    assert any("In Java" in row["text"] for row in verdict["advice"]), verdict
+    assert nameless(recording) < FEW
+
+
+@pytest.mark.parametrize("release", ["", "21"])
+def test_array_that_is_kept(out: Path, classes: Path, release: str) -> None:
+    with jvm.started(classes, "Keeps", str(MIB), release=release) as program:
+        recording = record(out, "--jvm-perfmap", "-d", "1s", "-p", str(program.pid), exact=False)
+        goes_on(program)
+    assert recording.dominant == "compute", recording.report["verdict"]
+    assert [row["code"] for row in recording.report["verdict"]["advice"]] == ["none"]
+    assert names(out) & {"Keeps.work(byte[], int)", "Keeps.main(java.lang.String[])"}
 
 
 @pytest.mark.parametrize("preserved", [False, True])
@@ -148,7 +178,7 @@ def test_of_another_user_in_its_own_namespaces(out: Path, public_dir: Path) -> N
     tmp = public_dir / "tmp"
     tmp.mkdir()
     tmp.chmod(0o1777)
-    jvm.build(SOURCES / "Clears.java", tmp)
+    jvm.build([SOURCES / "Clears.java"], tmp)
     within = (
         *(tool("setpriv"), f"--reuid={SOMEBODY}", f"--regid={SOMEBODY}", "--clear-groups", tool("unshare")),
         *("--user", "--map-root-user", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"),
@@ -352,12 +382,13 @@ def test_command_that_is_one(out: Path, classes: Path) -> None:
 ROUNDS, HELD_MIB, LARGEST_MIB = 7, 192, 448
 
 
+@pytest.mark.parametrize("release", ["", "21"])
 @pytest.mark.parametrize("least", [16, LARGEST_MIB])
-def test_heap_that_is_given_back_is_kept_by_its_least_size(out: Path, classes: Path, least: int) -> None:
+def test_heap_that_is_given_back_is_kept_by_its_least_size(out: Path, classes: Path, least: int, release: str) -> None:
     """What the advice of a storm says of Java: it holds."""
     # On a machine with one processor it would be another collector's.
     heap = ["-XX:+UseG1GC", f"-Xms{least}m", f"-Xmx{LARGEST_MIB}m"]
-    command: list[str | Path] = [tool("java"), *heap, "-cp", classes, "Breathes", str(ROUNDS), str(HELD_MIB)]
+    command: list[str | Path] = [jvm.of(release), *heap, "-cp", classes, "Breathes", str(ROUNDS), str(HELD_MIB)]
     recording = record(out, command=command, exact=False)
     assert recording.witness[-1]["rounds"] == ROUNDS
     again = sum(row["again_bytes"] for row in recording.report["giveback"])
@@ -366,6 +397,29 @@ def test_heap_that_is_given_back_is_kept_by_its_least_size(out: Path, classes: P
         assert again > 0.4 * filled_again
     else:
         assert again < 0.05 * filled_again
+
+
+@pytest.mark.machine
+@pytest.mark.parametrize(("collector", "release"), [("G1", ""), ("Serial", "21")])
+def test_collector_that_touches_what_is_on_swap(out: Path, classes: Path, collector: str, release: str) -> None:
+    """The program has made its objects and looks at none of them again; the witness is the collector's own log."""
+    options = (f"-XX:+Use{collector}GC", f"-Xms{2 * ALIVE_MIB}m", f"-Xmx{2 * ALIVE_MIB}m", "-Xlog:gc")
+    java = (jvm.of(release), *options, "-cp", classes, "Collects", str(ALIVE_MIB), str(COLLECTIONS))
+    with ExitStack() as stack:
+        swap_area(stack, "zram")
+        cgroup = make_cgroup(stack, ALIVE_MIB * MIB, swap=True)
+        recording = record(out, command=in_cgroup(cgroup, *java), exact=False)
+    assert recording.result.stdout.count("Pause Full (System.gc())") == COLLECTIONS
+    assert recording.dominant == "swap", recording.report["verdict"]
+    given = {row["code"]: row["text"] for row in recording.report["verdict"]["advice"]}
+    assert "In Java the collector touches them" in given["swap-in"] and "-Xmx below" in given["swap-in"], given
+    faults = recording.toll("swap.in", "count")
+    by_collector = sum(
+        site["count"]
+        for site in recording.report["sites"]
+        if site["toll"] == "swap.in" and any(COLLECTORS.search(frame["function"]) for frame in site["touched_at"])
+    )
+    assert by_collector > 0.5 * faults, (by_collector, faults)
 
 
 def judged(path: Path, sql: str) -> list[tuple[Any, ...]]:

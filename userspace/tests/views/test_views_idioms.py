@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from facts import Facts, S
+from facts import MIB, US, Facts, S
 
 GO = "/usr/local/go/src/runtime"
 
@@ -90,6 +90,49 @@ def test_memory_that_go_gives_back(above: tuple[tuple[str, str, int], ...], said
     (row,) = made.rows("SELECT code, text FROM finding WHERE code IN ('own-storm', 'allocator-storm')")
     assert row["code"] == ("own-storm" if said == "Free" else "allocator-storm")
     assert said in row["text"] and "In Go " in row["text"]
+
+
+NODE = "/usr/bin/node"
+JVM = "/usr/lib/jvm/lib/server/libjvm.so"
+MARKED = "objArrayOopDesc::oop_iterate_range<G1MarkAndPushClosure>(G1MarkAndPushClosure*, int, int)"
+
+
+@pytest.mark.parametrize(
+    ("frames", "module", "said"),
+    [
+        (((MARKED, "x.cpp", 9), ("GangWorker::loop()", "x.cpp", 9), ("start_thread", "", 0)), JVM, "-Xmx"),
+        (((MARKED, "x.cpp", 9), ("WorkerThread::run()", "x.cpp", 9)), JVM, "-Xmx"),
+        ((("SerialFullGC::follow_stack()", "x.cpp", 9), ("VM_GenCollectFull::doit()", "x.cpp", 7)), JVM, "-Xmx"),
+        ((("OptoRuntime::new_array_C", "x.cpp", 9), ("Clears.answer(int)", "", 0)), JVM, ""),
+        ((("runtime.scanobject", f"{GO}/mgcmark.go", 9), ("runtime.gcDrain", f"{GO}/mgcmark.go", 7)), "", "GOMEMLIMIT"),
+        ((("main.walk", "/srv/main.go", 9),), "", ""),
+        (
+            (("v8::internal::ConcurrentMarking::JobTask::Run(v8::JobDelegate*)", "x.cc", 9),),
+            NODE,
+            "--max-old-space-size",
+        ),
+        ((("node::Buffer::Fill", "x.cc", 9),), NODE, ""),
+    ],
+)
+def test_collectors_that_touch_what_is_on_swap(
+    frames: tuple[tuple[str, str, int], ...], module: str, said: str
+) -> None:
+    made = Facts()
+    made.prices()
+    made.meta(memory_bytes=str(16_384 * MIB), swap_in_counted="1")
+    made.slice()
+    made.process()
+    made.memory_cgroup(80 * MIB)
+    made.cpu(S, rss_bytes=79 * MIB, swap_bytes=82 * MIB)
+    heap = made.stack(("mmap", "", 0), ("reserve", "/srv/heap.c", 17))
+    owners = {"allocated_stack": heap, "allocated_call": "mmap", "touched_stack": made.stack(*frames, module=module)}
+    made.fault("zero", 40_009, 2 * US, **owners)
+    made.fault("swap_major", 20_011, 20 * US, **owners)
+    made.access("mmap", heap, 40_009, 20_011)
+    made.swap("out_self", 40_009)
+    made.swap("in_device", 20_011)
+    (row,) = made.rows("SELECT text FROM finding WHERE code = 'swap-in'")
+    assert ("the collector touches them" in row["text"]) == bool(said) and said in row["text"], row
 
 
 def test_rows_can_be_said() -> None:
