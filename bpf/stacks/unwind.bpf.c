@@ -31,6 +31,23 @@ static __always_inline void go_by_bp(struct unwind *walk)
 	walk->used_word = walk->bp;
 }
 
+#define SWITCH_BYTES (1ULL << 20) /* from a frame to its caller's, at most */
+
+/*
+ * Whether bp is of another stack, below this one: code of the Go runtime runs on the stack of its
+ * thread, and rbp is still that of the goroutine's frame that called it (systemstack in
+ * runtime/asm_amd64.s of Go 1.21 and later). What rbp leads to has to look like a frame, of the same
+ * module, as in code without frame pointers it is anything. Once in a walk: they are two.
+ */
+static __always_inline bool is_stack_below(struct unwind *walk, __u64 saved_bp, __u64 return_ip)
+{
+	if (walk->switched || saved_bp - walk->bp - 1 >= SWITCH_BYTES ||
+	    return_ip - walk->start >= walk->end - walk->start)
+		return false;
+	walk->switched = 1;
+	return true;
+}
+
 /*
  * One frame by its frame pointer, or, where the code is known to have moved nothing yet, by the
  * stack pointer. The stack grows down: a frame lies above the one before.
@@ -45,8 +62,10 @@ static __always_inline int step_by_pointer(struct unwind *walk, __u32 why)
 		walk->ip = pair[0];
 		walk->sp += 8;
 	} else {
-		if (walk->bp < walk->sp || (walk->bp & 7) || walk->bp >> 47 ||
-		    bpf_probe_read_user(pair, sizeof(pair), (void *)walk->bp)) {
+		if ((walk->bp & 7) || walk->bp >> 47 ||
+		    (walk->bp < walk->sp && why == UNWIND_STOP_NO_MAPPING) ||
+		    bpf_probe_read_user(pair, sizeof(pair), (void *)walk->bp) ||
+		    (walk->bp < walk->sp && !is_stack_below(walk, pair[0], pair[1]))) {
 			go_by_bp(walk);
 			walk->stopped_by_bp = 1;
 			return stop(walk, why);

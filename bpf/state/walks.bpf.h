@@ -52,7 +52,8 @@ struct unwind {
 	__u32 needs_bp;	     /* a step went by the first frame's rbp */
 	__u32 stopped_by_bp; /* the walk ended because of what rbp is */
 	__u32 irregular;     /* a step did not go by a rule, or read more than those two */
-	__u32 stored; /* set by memo_walk() for its caller: the stack is in the table already */
+	__u32 stored;	/* set by memo_walk() for its caller: the stack is in the table already */
+	__u32 switched; /* from one stack to another below it */
 	__u64 generated_bp; /* rbp at the first step by frame pointer; 0: there was none */
 	__u64 generated_ip; /* and what was executed there */
 	__u64 place;	/* of the last step's frame in its module, and which that is; 0: unknown */

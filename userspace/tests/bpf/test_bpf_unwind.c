@@ -291,6 +291,46 @@ static void test_frame_pointer(void **state)
 	assert_frame(&walk, RETURN, STACK + 8, SAVED_BP);
 }
 
+/* Of a runtime whose code runs on another stack than what has called it: above it, as it happens. */
+static void test_stack_below(void **state)
+{
+	static const struct {
+		__u64 ip, saved, word;
+		int steps;
+	} rows[] = {
+		{ 0x601000, STACK - 0x8000 + 0x40, 0x602000, 1 },
+		{ BIAS + 0x2000, STACK - 0x8000 + 0x40, RETURN, 1 },
+		/* It leads nowhere, down, or far away. */
+		{ 0x601000, STACK - 0x8000, 0x602000, 0 },
+		{ 0x601000, STACK - 0x8040, 0x602000, 0 },
+		{ 0x601000, STACK - 0x8000 + (1 << 20) + 8, 0x602000, 0 },
+		/* Code, but of another module; or there is none. */
+		{ 0x601000, STACK - 0x8000 + 0x40, RETURN, 0 },
+		{ 0x7f0000001000, STACK - 0x8000 + 0x40, 0x7f0000001100, 0 },
+	};
+	struct unwind walk;
+	size_t i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		begin();
+		mappings[1] = (struct memtoll_unwind_mapping){ 0x600000, 0x700000, 0x600000, 0, 0 };
+		add_row(0x2000, rule(CFA_STOP, 0, 0, 0));
+		poke(STACK - 0x8000, rows[i].saved);
+		poke(STACK - 0x8000 + 8, rows[i].word);
+		walk = at_instruction(rows[i].ip);
+		walk.bp = STACK - 0x8000;
+		assert_int_equal(unwind_step(&walk), rows[i].steps);
+		if (!rows[i].steps)
+			continue;
+		assert_frame(&walk, rows[i].word, STACK - 0x8000 + 16, rows[i].saved);
+		/* Once. */
+		walk.bp = STACK - 0x9000;
+		poke(STACK - 0x9000, STACK - 0x9000 + 0x40);
+		poke(STACK - 0x9000 + 8, rows[i].word);
+		assert_int_equal(unwind_step(&walk), 0);
+	}
+}
+
 static void test_stops(void **state)
 {
 	static const struct {
@@ -678,6 +718,7 @@ int main(void)
 		cmocka_unit_test(test_stack_that_grows),
 		cmocka_unit_test(test_first_frame),
 		cmocka_unit_test(test_frame_pointer),
+		cmocka_unit_test(test_stack_below),
 		cmocka_unit_test(test_stops),
 		cmocka_unit_test(test_loader),
 		cmocka_unit_test(test_bisect),

@@ -57,6 +57,7 @@ def test_clearing_has_a_function_and_a_line(out: Path, programs: dict[str, Path]
     assert called[-1] == "runtime.goexit"
     found = functions(recording, program)
     assert "" not in found and found["main.answer"] >= 1
+    assert recording.report["stacks"]["whole_share"] >= 0.9, recording.report["stacks"]
     (said,) = [row["text"] for code, row in advice(recording).items() if code in ("memset-app", "app-double-clear")]
     assert "sync.Pool" in said and "calloc" not in said
 

@@ -68,6 +68,7 @@ def test_clearing(out: Path) -> None:
     for code, text in advice(recording).items():
         assert not code.startswith("calloc-") or "Buffer.allocUnsafe()" in text
     assert nameless(recording) <= 0.1 * recording.query("SELECT COUNT(*) FROM stack")[0][0]
+    assert recording.report["stacks"]["whole_share"] >= 0.9, recording.report["stacks"]
 
 
 def test_buffer_that_is_kept(out: Path) -> None:
