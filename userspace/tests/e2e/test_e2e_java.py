@@ -41,7 +41,6 @@ pytestmark = pytest.mark.root
 KIB = 1024
 FEW = 0.05
 WHOLE = 0.95
-MOST = 0.9
 # Rounds after which HotSpot has compiled what makes them: by far more than its thresholds, of some 15,000 calls.
 COMPILED = 500_000
 SHORT = "300ms"  # of what nothing is measured
@@ -111,7 +110,6 @@ def test_clearing_of_newer_releases(out: Path, classes: Path, release: str) -> N
     assert any(function in verdict["sentence"] for function in OWN), verdict
     assert any("In Java" in row["text"] for row in verdict["advice"]), verdict
     assert nameless(recording) < FEW
-    assert recording.report["stacks"]["whole_share"] >= MOST, recording.report["stacks"]
 
 
 @pytest.mark.parametrize("release", ["", "21"])
