@@ -24,7 +24,8 @@ struct draft {
 
 /*
  * Where a thread starts; the loader's own start has no call frame information. Go's: where a goroutine
- * returns to at its end, and where a thread of the runtime's begins.
+ * returns to at its end, where a thread of the runtime's begins, and where its scheduler does, which
+ * never returns (topofstack in runtime/traceback.go).
  */
 static bool is_thread_start(const char *function)
 {
@@ -39,7 +40,9 @@ static bool is_thread_start(const char *function)
 					      "runtime.goexit",
 					      "runtime.goexit.abi0",
 					      "runtime.mstart",
-					      "runtime.mstart.abi0" };
+					      "runtime.mstart.abi0",
+					      "runtime.mcall",
+					      "runtime.mcall.abi0" };
 	size_t i;
 
 	for (i = 0; i < G_N_ELEMENTS(starts); i++)

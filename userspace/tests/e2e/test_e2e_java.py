@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import json
-import re
 import resource
 import signal
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +33,6 @@ from harness import (
     wait_slices,
     wait_until,
 )
-from swapping import in_cgroup, make_cgroup, swap_area
 
 pytestmark = pytest.mark.root
 
@@ -45,10 +43,6 @@ WHOLE = 0.95
 COMPILED = 500_000
 SHORT = "300ms"  # of what nothing is measured
 SOMEBODY = 61681  # no user of any system
-# Objects that stay alive, in a cgroup of as much memory.
-ALIVE_MIB, COLLECTIONS = 160, 5
-# What its threads run, and what stops the program for it.
-COLLECTORS = re.compile(r"GangWorker::|WorkerThread::run|VM_\w*Collect\w*::doit")
 # Compiled, answer() is part of main() in some of the code: its name is that of the whole.
 OWN = {"Clears.answer(int)", "Clears.main(java.lang.String[])"}
 
@@ -56,7 +50,7 @@ OWN = {"Clears.answer(int)", "Clears.main(java.lang.String[])"}
 @pytest.fixture(scope="module")
 def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("java")
-    return jvm.build([SOURCES / f"{name}.java" for name in ("Breathes", "Clears", "Collects", "Keeps")], place)
+    return jvm.build([SOURCES / f"{name}.java" for name in ("Breathes", "Clears", "Keeps")], place)
 
 
 def nameless(recording: Recording) -> float:
@@ -397,29 +391,6 @@ def test_heap_that_is_given_back_is_kept_by_its_least_size(out: Path, classes: P
         assert again > 0.4 * filled_again
     else:
         assert again < 0.05 * filled_again
-
-
-@pytest.mark.machine
-@pytest.mark.parametrize(("collector", "release"), [("G1", ""), ("Serial", "21")])
-def test_collector_that_touches_what_is_on_swap(out: Path, classes: Path, collector: str, release: str) -> None:
-    """The program has made its objects and looks at none of them again; the witness is the collector's own log."""
-    options = (f"-XX:+Use{collector}GC", f"-Xms{2 * ALIVE_MIB}m", f"-Xmx{2 * ALIVE_MIB}m", "-Xlog:gc")
-    java = (jvm.of(release), *options, "-cp", classes, "Collects", str(ALIVE_MIB), str(COLLECTIONS))
-    with ExitStack() as stack:
-        swap_area(stack, "zram")
-        cgroup = make_cgroup(stack, ALIVE_MIB * MIB, swap=True)
-        recording = record(out, command=in_cgroup(cgroup, *java), exact=False)
-    assert recording.result.stdout.count("Pause Full (System.gc())") == COLLECTIONS
-    assert recording.dominant == "swap", recording.report["verdict"]
-    given = {row["code"]: row["text"] for row in recording.report["verdict"]["advice"]}
-    assert "In Java the collector touches them" in given["swap-in"] and "-Xmx below" in given["swap-in"], given
-    faults = recording.toll("swap.in", "count")
-    by_collector = sum(
-        site["count"]
-        for site in recording.report["sites"]
-        if site["toll"] == "swap.in" and any(COLLECTORS.search(frame["function"]) for frame in site["touched_at"])
-    )
-    assert by_collector > 0.5 * faults, (by_collector, faults)
 
 
 def judged(path: Path, sql: str) -> list[tuple[Any, ...]]:

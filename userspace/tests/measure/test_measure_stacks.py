@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What stacks cost, and how many are whole where that takes a while."""
+"""What stacks cost."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Final
 import pytest
 from test_e2e_stacks_programs import FRAMES, OTHER_FRAMES, built
 
-import jvm
-from harness import MIB, SOURCES, record
+from harness import record
 
 pytestmark = [pytest.mark.root, pytest.mark.measure]
 
@@ -33,12 +32,3 @@ def test_prices_of_a_page_more_and_of_a_sample(tmp_path: Path) -> None:
     recording = record(tmp_path / "a.memtoll", command=["/usr/bin/python3", "-c", work])
     price = dict(recording.query("SELECT probe, hit_ns FROM price"))
     assert price["fault_more"] > 0 and price["sample"] >= 500
-
-
-@pytest.mark.parametrize("release", ["", *jvm.RELEASES])
-def test_whole_stacks_of_java(tmp_path: Path, release: str) -> None:
-    """Before the machine has told what code it made, stacks end there: on a busy one that is a large part."""
-    classes = jvm.build([SOURCES / "Clears.java"], tmp_path)
-    with jvm.started(classes, "Clears", str(MIB), options=("-Xmx256m",), release=release) as program:
-        recording = record(tmp_path / "a.memtoll", "--jvm-perfmap", "-d", "5s", "-p", str(program.pid), exact=False)
-    assert recording.report["stacks"]["whole_share"] >= 0.9, recording.report["stacks"]

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Java where it depends on what else the machine does: how fast code is told of, and what is pushed out in time."""
+
+from __future__ import annotations
+
+import re
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+import jvm
+from harness import MIB, SOURCES, record
+from suite import undecided
+from swapping import in_cgroup, make_cgroup, swap_area
+
+pytestmark = [pytest.mark.root, pytest.mark.measure]
+
+# Objects that stay alive, in a cgroup of as much memory.
+ALIVE_MIB: Final = 160
+COLLECTIONS: Final = 5
+# What its threads run, and what stops the program for it.
+COLLECTORS: Final = re.compile(r"GangWorker::|WorkerThread::run|VM_\w*Collect\w*::doit")
+
+
+@pytest.mark.parametrize("release", ["", *jvm.RELEASES])
+def test_whole_stacks_of_java(tmp_path: Path, release: str) -> None:
+    """Before the machine has told what code it made, stacks end there: on a busy one that is a large part."""
+    classes = jvm.build([SOURCES / "Clears.java"], tmp_path)
+    with jvm.started(classes, "Clears", str(MIB), options=("-Xmx256m",), release=release) as program:
+        recording = record(tmp_path / "a.memtoll", "--jvm-perfmap", "-d", "5s", "-p", str(program.pid), exact=False)
+    assert recording.report["stacks"]["whole_share"] >= 0.9, recording.report["stacks"]
+
+
+@pytest.mark.machine
+@pytest.mark.parametrize("release", ["", "21"])
+def test_collector_that_touches_what_is_on_swap(out: Path, tmp_path: Path, release: str) -> None:
+    """The program has made its objects and looks at none of them again; the witness is the collector's own log."""
+    classes = jvm.build([SOURCES / "Collects.java"], tmp_path)
+    # By one thread: of several the kernel finds, now and then, nothing in time.
+    options = ("-XX:+UseSerialGC", f"-Xms{2 * ALIVE_MIB}m", f"-Xmx{2 * ALIVE_MIB}m", "-Xlog:gc")
+    java = (jvm.of(release), *options, "-cp", classes, "Collects", str(ALIVE_MIB), str(COLLECTIONS))
+    with ExitStack() as stack:
+        swap_area(stack, "zram")
+        cgroup = make_cgroup(stack, ALIVE_MIB * MIB, swap=True)
+        recording = record(out, command=in_cgroup(cgroup, *java), exact=False)
+    if "ended by signal 9" in recording.result.stderr:
+        undecided("the kernel found nothing to push out in time, and killed it")
+    assert recording.result.stdout.count("Pause Full (System.gc())") == COLLECTIONS
+    assert recording.dominant == "swap", recording.report["verdict"]
+    given = {row["code"]: row["text"] for row in recording.report["verdict"]["advice"]}
+    assert "In Java the collector touches them" in given["swap-in"] and "-Xmx below" in given["swap-in"], given
+    faults = recording.toll("swap.in", "count")
+    by_collector = sum(
+        site["count"]
+        for site in recording.report["sites"]
+        if site["toll"] == "swap.in" and any(COLLECTORS.search(frame["function"]) for frame in site["touched_at"])
+    )
+    assert by_collector > 0.5 * faults, (by_collector, faults)
