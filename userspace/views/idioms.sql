@@ -66,7 +66,7 @@ SELECT 18 + ROW_NUMBER() OVER (), 'swap-in', column1, column2,
 	|| ' long nobody has used it: it stays in memory with ' || column3
 	|| ' below what it may keep, or where less stays alive.'
 FROM (VALUES ('Java', '*GangWorker::*', '-Xmx'), ('Java', 'WorkerThread::run*', '-Xmx'),
-	('Java', 'ConcurrentGCThread::run*', '-Xmx'), ('Java', 'VM_G*::doit*', '-Xmx'),
+	('Java', 'ConcurrentGCThread::run*', '-Xmx'),
 	('Java', 'VM_*Collect*::doit*', '-Xmx'), ('Java', 'VM_Parallel*::doit*', '-Xmx'),
 	('Go', 'runtime.gcDrain*', 'GOMEMLIMIT'),
 	('JavaScript', 'v8::internal::*Mark*', '--max-old-space-size'));

@@ -104,6 +104,7 @@ MARKED = "objArrayOopDesc::oop_iterate_range<G1MarkAndPushClosure>(G1MarkAndPush
         (((MARKED, "x.cpp", 9), ("WorkerThread::run()", "x.cpp", 9)), JVM, "-Xmx"),
         ((("SerialFullGC::follow_stack()", "x.cpp", 9), ("VM_GenCollectFull::doit()", "x.cpp", 7)), JVM, "-Xmx"),
         ((("OptoRuntime::new_array_C", "x.cpp", 9), ("Clears.answer(int)", "", 0)), JVM, ""),
+        ((("vframeStream::fill", "x.cpp", 9), ("VM_GetAllStackTraces::doit()", "x.cpp", 7)), JVM, ""),
         ((("runtime.scanobject", f"{GO}/mgcmark.go", 9), ("runtime.gcDrain", f"{GO}/mgcmark.go", 7)), "", "GOMEMLIMIT"),
         ((("main.walk", "/srv/main.go", 9),), "", ""),
         (
