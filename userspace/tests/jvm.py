@@ -45,7 +45,9 @@ def build(sources: Sequence[Path], directory: Path) -> Path:
     """The directory, with their classes: by the compiler's module, which a runtime without javac(1) has, too."""
     assert version() >= OLDEST
     compiler = ("-m", "jdk.compiler/com.sun.tools.javac.Main")
-    command: list[str | Path] = [tool("java"), *QUICK, *compiler, "-d", directory, *sources]
+    # What they use of one another is beside them.
+    beside = ("-sourcepath", sources[0].parent)
+    command: list[str | Path] = [tool("java"), *QUICK, *compiler, *beside, "-d", directory, *sources]
     with libraries.patience():
         built = finish(spawn(command), 240)
     assert built.status == 0, built

@@ -8,7 +8,6 @@
 public class Clears {
 	private static byte[] kept;
 	private static long sum;
-	private static volatile boolean over;
 
 	private static void answer(int bytes) {
 		byte[] block = new byte[bytes]; // site: answer
@@ -16,33 +15,20 @@ public class Clears {
 		sum += block[bytes / 2] + block.length;
 	}
 
-	private static void awaitLine() {
-		try {
-			System.in.read();
-		} catch (java.io.IOException e) {
-			System.err.println(e);
-		}
-		over = true;
-	}
-
 	private static void say(long rounds) {
-		System.out.println("{\"pid\": " + ProcessHandle.current().pid() + ", \"rounds\": " + rounds
-				+ ", \"bytes\": " + sum + "}");
-		System.out.flush();
+		UntilLine.say("\"rounds\": " + rounds + ", \"bytes\": " + sum);
 	}
 
 	public static void main(String[] args) {
 		int bytes = Integer.parseInt(args[0]);
-		long rounds = 0, next = System.nanoTime();
+		long rounds = 0;
 
-		new Thread(Clears::awaitLine).start();
-		while (!over) {
-			for (int i = 0; i < 10007 && !over; i++, rounds++)
+		UntilLine.begin();
+		while (!UntilLine.over) {
+			for (int i = 0; i < 10007 && !UntilLine.over; i++, rounds++)
 				answer(bytes);
-			if (System.nanoTime() - next < 0)
-				continue;
-			say(rounds);
-			next = System.nanoTime() + 200_000_000;
+			if (UntilLine.isDue())
+				say(rounds);
 		}
 		say(rounds);
 	}

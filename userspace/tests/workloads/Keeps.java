@@ -6,8 +6,6 @@
  * usage: Keeps BYTES
  */
 public class Keeps {
-	private static volatile boolean over;
-
 	private static int work(byte[] block, int round) {
 		int sum = 0;
 
@@ -18,32 +16,19 @@ public class Keeps {
 		return sum;
 	}
 
-	private static void awaitLine() {
-		try {
-			System.in.read();
-		} catch (java.io.IOException e) {
-			System.err.println(e);
-		}
-		over = true;
-	}
-
 	private static void say(long rounds, long sum) {
-		System.out.println("{\"pid\": " + ProcessHandle.current().pid() + ", \"rounds\": " + rounds
-				+ ", \"sum\": " + sum + "}");
-		System.out.flush();
+		UntilLine.say("\"rounds\": " + rounds + ", \"sum\": " + sum);
 	}
 
 	public static void main(String[] args) {
 		byte[] block = new byte[Integer.parseInt(args[0])];
-		long rounds = 0, sum = 0, next = System.nanoTime();
+		long rounds = 0, sum = 0;
 
-		new Thread(Keeps::awaitLine).start();
-		while (!over) {
+		UntilLine.begin();
+		while (!UntilLine.over) {
 			sum += work(block, (int)rounds++);
-			if (System.nanoTime() - next < 0)
-				continue;
-			say(rounds, sum);
-			next = System.nanoTime() + 200_000_000;
+			if (UntilLine.isDue())
+				say(rounds, sum);
 		}
 		say(rounds, sum);
 	}
