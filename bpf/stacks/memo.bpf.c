@@ -39,6 +39,7 @@ struct hashing_words {
 };
 
 #define STEPS_AT_ONCE 4 /* a round's call takes as long as a step */
+_Static_assert(MEMO_STEPS % STEPS_AT_ONCE == 0, "rounds take in all steps");
 
 static int steps_hash_on(__u32 round, void *context)
 {
