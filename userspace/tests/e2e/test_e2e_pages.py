@@ -105,6 +105,8 @@ def test_commands_that_read(place: Path) -> None:
             printed = run(words, place)
             # Nothing was lost; or it was written to a file.
             assert printed or " FROM loss" in words[-1] or "-o" in words, words
+    # The views of the file itself, nested: seconds, as the page says.
+    assert "zero.kernel" in run(["sqlite3", "server.memtoll", "SELECT toll FROM toll"], place)
 
 
 @contextmanager
