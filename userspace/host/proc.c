@@ -130,6 +130,11 @@ int proc_stat_read(pid_t pid, pid_t tid, struct proc_stat *stat)
 	return err;
 }
 
+bool proc_stat_has_ended(const struct proc_stat *stat)
+{
+	return (stat->state == 'Z' || stat->state == 'X') && stat->threads <= 1;
+}
+
 /* Value of a line of status with the unit kB, in bytes; -1: there is no such line. */
 static int64_t status_bytes(const char *text, const char *key)
 {

@@ -28,6 +28,9 @@ struct proc_stat {
 /* Read /proc/PID/stat, or /proc/PID/task/TID/stat when tid is not 0. 0 or -errno. */
 int proc_stat_read(pid_t pid, pid_t tid, struct proc_stat *stat);
 
+/* Of a process: waited for or not. One whose first thread alone has ended goes on. */
+bool proc_stat_has_ended(const struct proc_stat *stat);
+
 /* Of /proc/PID/status, whose values have units and whose name is escaped. */
 struct proc_status {
 	pid_t tgid;	    /* the process that the thread belongs to */

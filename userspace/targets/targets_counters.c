@@ -36,17 +36,22 @@ static bool read_cpu_clock(pid_t pid, uint64_t *ns)
 	return true;
 }
 
-bool followed_read_counters(struct followed *followed)
+static bool take_counters(struct followed *followed, const struct proc_stat *stat)
 {
 	struct counters *counters = &followed->target.now;
+
+	if (!read_cpu_clock(followed->target.pid, &counters->cpu_ns))
+		return false;
+	counters->minor_faults = stat->minor_faults;
+	counters->major_faults = stat->major_faults;
+	return true;
+}
+
+bool followed_read_counters(struct followed *followed)
+{
 	struct proc_stat stat;
 
-	if (!followed_read_stat(followed, &stat) ||
-	    !read_cpu_clock(followed->target.pid, &counters->cpu_ns))
-		return false;
-	counters->minor_faults = stat.minor_faults;
-	counters->major_faults = stat.major_faults;
-	return true;
+	return followed_read_stat(followed, &stat) && take_counters(followed, &stat);
 }
 
 /* Of a process without memory any more the last size stays. */
@@ -146,15 +151,23 @@ void targets_read_counters(struct targets *targets)
 	while (g_hash_table_iter_next(&iter, NULL, &value)) {
 		struct followed *followed = value;
 		struct memtoll_target_state state;
+		struct proc_stat stat;
+		bool there;
 
 		if (followed->target.exited)
 			continue;
 		if (followed->look_at_ns && !followed->listed)
 			followed_list_brief(targets, followed);
-		if (followed_read_counters(followed))
+		there = followed_read_stat(followed, &stat);
+		if (there && take_counters(followed, &stat))
 			look_at(targets, followed);
-		/* It may have ended a moment ago, and the record of that be next. */
-		if (process_row_lives(targets->config.bpf, followed->target.pid, &state))
+		/*
+		 * It may have ended a moment ago, and the record of that be next. A row that does not
+		 * know of it was made while it was ending, when the tracepoint had been passed: from
+		 * 6.16 on that is before its memory is freed, which takes long where that is large.
+		 */
+		if (there && !proc_stat_has_ended(&stat) &&
+		    process_row_lives(targets->config.bpf, followed->target.pid, &state))
 			followed->missing = false;
 		else if (!followed->missing)
 			followed->missing = true;

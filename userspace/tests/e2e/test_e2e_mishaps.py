@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -21,8 +22,10 @@ from harness import (
     MIB,
     PATIENCE,
     Program,
+    assert_refused,
     bpf_objects,
     changed_text,
+    end,
     finish,
     integrity,
     query,
@@ -32,6 +35,7 @@ from harness import (
     spawn,
     start_record,
     tool,
+    traces,
     wait_attached,
     wait_gone,
     wait_slices,
@@ -95,6 +99,69 @@ def test_target_dies_at_any_moment_of_the_attach(out: Path) -> None:
             assert str(program.pid) in line or "ended while attaching" in line
     assert held["prog"], "no tracer was seen at its attach"
     wait_all_gone(held)
+
+
+PF_EXITING = 0x4
+
+
+@contextmanager
+def starved(pid: int) -> Iterator[None]:
+    """It gets a few thousandths of a processor, as another wants all of it."""
+    processor = min(os.sched_getaffinity(0))
+    os.sched_setaffinity(pid, {processor})
+    os.sched_setscheduler(pid, os.SCHED_IDLE, os.sched_param(0))
+    # Where each session is a group of the scheduler's (sched(7)), that decides between the two.
+    with suppress(FileNotFoundError):
+        Path(f"/proc/{pid}/autogroup").write_text("19")
+    other = spawn([tool("taskset"), "-c", str(processor), "sh", "-c", "echo; while :; do :; done"])
+    assert other.stdout
+    try:
+        other.stdout.readline()
+        yield
+    finally:
+        end(other)
+
+
+def test_target_that_is_dying(out: Path) -> None:
+    """Its exit has been told already, and it is still there, as it gives much memory back: it is not waited for."""
+    with Program(workload("holder"), "full", "512") as program:
+        stat = Path(f"/proc/{program.pid}/stat")
+        with starved(program.pid):
+            program.process.kill()
+            wait_until(lambda: int(stat.read_text().rpartition(")")[2].split()[6]) & PF_EXITING, "it to begin to end")
+            tracer = start_record(out, "-p", str(program.pid))
+            wait_until(lambda: traces(tracer) or tracer.poll() is not None, "it to be attached to")
+        result = finish(tracer)
+    # The machine may have been quicker, and nothing left of it to be recorded.
+    if result.status:
+        assert_refused(result, 1, str(program.pid))
+    else:
+        assert report(out)["complete"] is True
+        assert query(out, "SELECT end_ns IS NOT NULL FROM process") == [(1,)]
+
+
+# Its first thread ends when told to, as pthread_exit(3) allows, and the other one runs on.
+HEADLESS = """
+import ctypes, sys, threading, time
+threading.Thread(target=time.sleep, args=(600,)).start()
+sys.stdin.readline()
+ctypes.CDLL(None).pthread_exit(None)
+"""
+
+
+def test_first_thread_goes_before_the_others(out: Path) -> None:
+    """The process is no zombie, though /proc calls it one: it is followed to its end, of which the kernel tells."""
+    process = spawn([sys.executable, "-c", HEADLESS], stdin=subprocess.PIPE)
+    assert process.stdin
+    tracer = start_record(out, "-p", str(process.pid))
+    wait_attached(tracer, process.pid)
+    process.stdin.write("\n")
+    process.stdin.flush()
+    wait_until(lambda: "\nState:\tZ" in Path(f"/proc/{process.pid}/status").read_text(), "the first thread's end")
+    wait_slices(out, query(out, "SELECT count(*) FROM slice")[0][0] + 4)
+    process.kill()
+    assert finish(tracer).status == 0
+    assert query(out, "SELECT exit_code FROM process") == [(signal.SIGKILL,)]
 
 
 @contextmanager

@@ -252,6 +252,7 @@ static void test_gone(void **state)
 	assert_int_equal(waitid(P_PID, (id_t)child.pid, &info, WEXITED | WNOWAIT), 0);
 	assert_int_equal(proc_stat_read(child.pid, 0, &stat), 0);
 	assert_int_equal(stat.state, 'Z');
+	assert_true(proc_stat_has_ended(&stat));
 	assert_int_equal(stat.exit_code, SIGKILL);
 	assert_int_equal(maps_read(child.pid, &maps), -ESRCH);
 	maps_free(&maps);
