@@ -72,8 +72,7 @@ int targets_publish(struct targets *targets, pid_t pid)
 	targets_publish_code(targets, followed, &maps);
 	maps_free(&maps);
 	/* Ended before its exit could be seen: otherwise we would wait for it for ever. */
-	if (!err &&
-	    (!followed_read_stat(followed, &stat) || proc_stat_has_ended(&stat))) {
+	if (!err && (!followed_read_stat(followed, &stat) || proc_stat_has_ended(&stat))) {
 		process_row_remove(targets->config.bpf, pid);
 		targets_exiting(targets, pid, -1, NULL);
 		err = -ESRCH;
