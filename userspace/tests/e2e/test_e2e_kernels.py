@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
@@ -58,6 +59,10 @@ FIGURES: Final = {
     *("usage", "anon", "file", "shmem", "pgfault", "pgmajfault", "workingset_refault_anon", "workingset_refault_file"),
     *("pgscan", "pgsteal", "high", "max", "oom_kill"),
 }
+THIN: Final = "/sys/fs/cgroup/thin"
+FILE: Final = "/files/data"
+FILE_PAGES: Final = 4001
+FILE_LIMIT: Final = 8 * MIB
 WATCHED: Final = "/sys/fs/cgroup/watched"
 WANTED: Final = {"swap": kernels.Swapping(int(2 * FILLED * 0.85), int(2 * FILLED * 1.15))}
 
@@ -80,6 +85,20 @@ CASES: Final = {
         "sh",
         *recorded("swap", *shell("echo $$ >/sys/fs/cgroup/small/cgroup.procs", f"exec pagez {CHUNKS} 3")),
     ],
+    # On a disk in memory, as this machine's is of no matter; without swap, so that it is files that go.
+    "thrash": shell(
+        "disk=/dev/zram$(cat /sys/class/zram-control/hot_add)",
+        f"echo 64M >/sys/block/${{disk#/dev/}}/disksize",
+        f"mke2fs -b 4096 $disk >/dev/null && mkdir /files && mount -t ext4 $disk /files || exit 99",
+        f"dd if=/dev/zero of={FILE} bs={PAGE} count={FILE_PAGES} && sync && echo 3 >/proc/sys/vm/drop_caches",
+        f"mkdir {THIN} && echo {FILE_LIMIT} >{THIN}/memory.max && echo 0 >{THIN}/memory.swap.max || exit 99",
+        shlex.join(
+            recorded("thrash", *shell(f"echo $$ >{THIN}/cgroup.procs", f"exec filewalk {FILE} 3 --random --rare"))
+        ),
+        "status=$?",
+        f"cp {THIN}/memory.stat /out/thrash.stat",
+        "exit $status",
+    ),
     # By default: four seconds of nothing but getppid, then calls.
     "quiet": [
         *("memtoll", "record", "-o", "/out/quiet.memtoll", "--"),
@@ -142,7 +161,7 @@ def boots(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Future[Boot]]:
     # busybox has a command of that name.
     touch = tmp_path_factory.mktemp("programs") / "touch-pages"
     shutil.copy(workload("touch"), touch)
-    workloads = map(workload, ("calloc_loop", "cow", "forker", "pagez", "quiet"))
+    workloads = map(workload, ("calloc_loop", "cow", "filewalk", "forker", "pagez", "quiet"))
     programs = [MEMTOLL, touch, *workloads, Path(tool("sqlite3"))]
     with ThreadPoolExecutor(AT_A_TIME) as pool:
         return {suite: pool.submit(boot, suite, programs) for suite in SUITES}
@@ -284,6 +303,22 @@ def test_swap(kernel: Boot) -> None:
     mine = Faults(recording).touched("pagez.c", "change")
     assert mine.of("swap_zram_major", "swap_major").pages >= 0.98 * swapped["pswpin"], mine.kinds
     assert_checked(recording)
+
+
+def test_files_thrash_in_a_cgroup(kernel: Boot) -> None:
+    """Three times in no order over a file of twice the size that the cgroup may have; its own count is the witness."""
+    recording = kernel.recording("thrash")
+    stat = dict(line.split() for line in (kernel.guest.out / "thrash.stat").read_text().splitlines())
+    refaults = int(stat["workingset_refault_file"])
+    assert refaults > FILE_PAGES // 2
+    cache, verdict = recording.report["page_cache"], recording.report["verdict"]
+    assert recording.witness[-1]["used"] == 3 * FILE_PAGES
+    assert cache["filled_pages"] == pytest.approx(recording.witness[-1]["majflt"], abs=32)
+    assert cache["again_pages"] == pytest.approx(refaults, abs=32)
+    assert (cache["thrash"], cache["path"], cache["limit_bytes"]) == (True, FILE, FILE_LIMIT)
+    assert FILE_PAGES * PAGE <= cache["fits_bytes"] <= FILE_PAGES * PAGE + 2 * MIB
+    assert "page cache thrashes" in verdict["sentence"] and "8.00 MiB" in verdict["sentence"]
+    assert {row["code"] for row in verdict["advice"]} == {"file-thrash"}
 
 
 def test_attach(kernel: Boot) -> None:
