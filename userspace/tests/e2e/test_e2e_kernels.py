@@ -88,8 +88,8 @@ CASES: Final = {
     # On a disk in memory, as this machine's is of no matter; without swap, so that it is files that go.
     "thrash": shell(
         "disk=/dev/zram$(cat /sys/class/zram-control/hot_add)",
-        f"echo 64M >/sys/block/${{disk#/dev/}}/disksize",
-        f"mke2fs -b 4096 $disk >/dev/null && mkdir /files && mount -t ext4 $disk /files || exit 99",
+        "echo 64M >/sys/block/${disk#/dev/}/disksize",
+        "mke2fs -b 4096 $disk >/dev/null && mkdir /files && mount -t ext4 $disk /files || exit 99",
         f"dd if=/dev/zero of={FILE} bs={PAGE} count={FILE_PAGES} && sync && echo 3 >/proc/sys/vm/drop_caches",
         f"mkdir {THIN} && echo {FILE_LIMIT} >{THIN}/memory.max && echo 0 >{THIN}/memory.swap.max || exit 99",
         shlex.join(
