@@ -176,7 +176,10 @@
 	LOSS(LOST_BRIEF, "programs_passed",							\
 	     "short processes of a storm of new ones: their faults and mapping calls are counted, "	\
 	     "their allocator calls and stacks not looked at",					\
-	     "--overhead-limit none looks at all")
+	     "--overhead-limit none looks at all")						\
+	LOSS(LOST_PIDS_REUSED, "pids_reused",							\
+	     "processes whose number another had before: both are one row, with one name",	\
+	     "raise sysctl kernel.pid_max")
 /* clang-format on */
 
 #define MEMTOLL_LOSS_ID(id, name, meaning, remedy) id,

@@ -17,12 +17,13 @@ const char *const recording_statements[STMT_COUNT] = {
 	[STMT_BEGIN] = "BEGIN",
 	[STMT_COMMIT] = "COMMIT",
 	[STMT_META] = "INSERT OR REPLACE INTO meta VALUES (?, ?)",
-	/* After exec the names change; since when, from whom and why it is traced does not. */
+	/* An exec renames it. Of two with one number the one that was looked at names the row. */
 	[STMT_PROCESS] =
 		"INSERT INTO process (pid, parent_pid, comm, command, executable, start_ns,"
 		" role) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
 		" comm = excluded.comm, command = excluded.command,"
-		" executable = excluded.executable",
+		" executable = excluded.executable WHERE excluded.executable <> ''"
+		" OR executable = '' OR excluded.start_ns = start_ns",
 	[STMT_PROCESS_END] = "UPDATE process SET end_ns = ?2, exit_code = ?3 WHERE pid = ?1",
 	[STMT_PROCESS_CGROUP] = "UPDATE process SET memory_cgroup = ?2 WHERE pid = ?1",
 	[STMT_PROCESS_CONTAINER] =

@@ -521,6 +521,7 @@ static void write_losses(struct slice_writer *writer)
 	counts[LOST_MAPS_POSTPONED] += targets.maps_postponed;
 	counts[LOST_LATE_ATTACH] += targets.late;
 	counts[LOST_BRIEF] += targets.brief;
+	counts[LOST_PIDS_REUSED] += targets.pids_reused;
 	counts[LOST_ATTACH_FAILED] += targets.attach_failures;
 	for (i = 0; i < MEMTOLL_LOSS_COUNT; i++) {
 		counts[i] += writer->consumers->lost[i];

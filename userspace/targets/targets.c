@@ -12,6 +12,10 @@
 #include "targets/observers.h"
 #include "unwind/unwind_load.h"
 
+/* PID_MAX_LIMIT (include/linux/threads.h): the most that kernel.pid_max can be. */
+#define NUMBERS (4U << 20)
+#define NUMBERS_WORD 64
+
 /* Rows are made in advance for so many processes: a few for each, of at most 32,768. */
 #define PREPARED_PROCESSES 64
 
@@ -39,6 +43,8 @@ struct targets *targets_new(const struct targets_config *config)
 	targets->scans = g_ptr_array_new_with_free_func(scan_free);
 	targets->slow_places = g_hash_table_new_full(NULL, NULL, NULL, g_free);
 	targets->stay = g_hash_table_new(NULL, NULL);
+	/* Half a MiB, of which a page is there for each 32,768 numbers that come up. */
+	targets->numbers = g_new0(uint64_t, NUMBERS / NUMBERS_WORD);
 	return targets;
 }
 
@@ -56,6 +62,7 @@ void targets_free(struct targets *targets)
 	g_ptr_array_free(targets->scans, TRUE);
 	g_hash_table_destroy(targets->slow_places);
 	g_hash_table_destroy(targets->stay);
+	g_free(targets->numbers);
 	g_free(targets);
 }
 
@@ -185,6 +192,16 @@ static void inherit(struct targets *targets, const struct followed *before, stru
 		before->target.now.major_faults - before->target.recorded.major_faults;
 }
 
+/* A recording has one row for a number. */
+static void note_number(struct targets *targets, pid_t pid)
+{
+	uint64_t *word = &targets->numbers[(unsigned int)pid % NUMBERS / NUMBERS_WORD];
+	uint64_t bit = 1ULL << pid % NUMBERS_WORD;
+
+	targets->losses.pids_reused += *word & bit ? 1 : 0;
+	*word |= bit;
+}
+
 struct followed *targets_follow_unseen(struct targets *targets, pid_t pid, const char *role)
 {
 	struct followed *before = followed_get(targets, pid);
@@ -200,6 +217,7 @@ struct followed *targets_follow_unseen(struct targets *targets, pid_t pid, const
 	followed->images = 1;
 	followed->attached = g_ptr_array_new_with_free_func(attached_free);
 	g_hash_table_replace(targets->followed, GINT_TO_POINTER(pid), followed);
+	note_number(targets, pid);
 	return followed;
 }
 

@@ -173,6 +173,7 @@ struct targets_losses {
 	uint64_t maps_postponed;
 	uint64_t late;
 	uint64_t brief; /* of storms */
+	uint64_t pids_reused;
 	uint64_t attach_failures;
 };
 

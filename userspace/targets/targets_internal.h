@@ -80,6 +80,7 @@ struct targets {
 	GHashTable *slow_places; /* struct allocator_module -> struct slow_places */
 	GHashTable *stay;	 /* modules of which it was said that they keep their entries */
 	__u16 slow_number;	 /* of the next of their places */
+	uint64_t *numbers;	 /* bits: these were a followed process's */
 	struct targets_losses losses;	/* but for the unwinder's */
 	unsigned int dead;		/* still followed */
 	unsigned int forgotten;		/* no longer followed */

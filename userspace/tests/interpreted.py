@@ -7,7 +7,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from harness import PAGE, Program, Recording, finish, load, start_record, wait_slices
+from harness import PAGE, Program, Recording, finish, load, query, start_record, wait_slices, wait_until
 
 # MEMTOLL_PYTHON_DEPTH: deeper frames of an interpreter are left out.
 DEPTH = 48
@@ -15,14 +15,22 @@ DEPTH = 48
 Chain = tuple[tuple[str, int], ...]
 
 
-def traced(path: Path, *command: str | Path, options: tuple[str, ...] = ()) -> Recording:
+def slices_of(path: Path) -> int:
+    return int(query(path, "SELECT COUNT(*) FROM slice")[0][0])
+
+
+def traced(path: Path, *command: str | Path, options: tuple[str, ...] = (), stays: bool = False) -> Recording:
     """From when it is there to its end: what the interpreter does to start is no part of it. The witness is all that
-    it said.
+    it said. stays: after its last line, until it is told to go; by then its code has been read.
     """
     with Program(*command) as program:
         tracer = start_record(path, *options, "-p", str(program.pid))
         wait_slices(path, 1)
         program.go()
+        if stays:
+            wait_until(lambda: "faults" in program.lines[-1], "the program's last line")
+            wait_slices(path, slices_of(path) + 2)
+            program.go()
         program.last()
         result = finish(tracer)
     assert result.status == 0, result

@@ -35,7 +35,7 @@ def nameless(recording: Recording) -> int:
 
 def test_every_chain_is_the_engines(out: Path) -> None:
     options = ("--overhead-limit", "none", "--probes", "alloc")
-    recording = interpreted.traced(out, tool("node"), SOURCES / SCRIPT, "stacks", options=options)
+    recording = interpreted.traced(out, tool("node"), SOURCES / SCRIPT, "stacks", options=options, stays=True)
     witness = [line for line in recording.witness if "case" in line]
     assert {line["case"] for line in witness} == CASES
     least = witness[0]["bytes"]

@@ -462,6 +462,7 @@ def test_who_gets_the_number_is_not_traced(out: Path) -> None:
         tracer.send_signal(signal.SIGCONT)
         recording = ended_well(tracer, out)
     assert FIRST <= pages_of(recording, pid) < FIRST + 100
+    assert recording.report["losses"]["pids_reused"] == 0
     check = recording.report["checks"]["minor_faults"]
     assert check["ours"] == pytest.approx(check["kernel"], rel=0.01)
 
@@ -481,6 +482,8 @@ def test_who_gets_the_number_is_traced_as_a_child(out: Path) -> None:
         program.last()
         recording = ended_well(tracer, out)
     assert FIRST + SECOND + THIRD <= pages_of(recording, pid) < FIRST + SECOND + THIRD + 300
+    # One row for both, and it is said.
+    assert recording.report["losses"]["pids_reused"] == 1
     check = recording.report["checks"]["minor_faults"]
     assert check["ours"] == pytest.approx(check["kernel"], rel=0.01)
 

@@ -100,6 +100,54 @@ static void test_same_key_sums(void **state)
 	g_free(path);
 }
 
+/* Two processes, one after the other; what the row says then. */
+static void add_both(const struct process_fact *first, const struct process_fact *second,
+		     const char *expected)
+{
+	char *path = in_directory("numbers"), *query;
+	struct recording *recording = recording_create(path, true);
+
+	assert_non_null(recording);
+	assert_int_equal(recording_slice_begin(recording, 1), 0);
+	assert_int_equal(recording_process(recording, first), 0);
+	assert_int_equal(recording_process(recording, second), 0);
+	assert_int_equal(recording_slice_commit(recording, 2), 0);
+	assert_int_equal(recording_finish(recording), 0);
+	recording_close(recording);
+	query = g_strdup_printf("SELECT COUNT(*) FROM process WHERE comm = '%s'", expected);
+	assert_int_equal(number(path, query), 1);
+	g_free(query);
+	unlink(path);
+	g_free(path);
+}
+
+static void test_two_processes_of_one_number(void **state)
+{
+	struct process_fact seen = { .pid = 42,
+				     .comm = "seen",
+				     .command = "seen",
+				     .executable = "/seen",
+				     .start_ns = 7,
+				     .role = "child" };
+	struct process_fact brief = { .pid = 42,
+				      .comm = "brief",
+				      .command = "",
+				      .executable = "",
+				      .start_ns = 11,
+				      .role = "child" };
+	struct process_fact later = seen;
+
+	(void)state;
+	later.comm = "later";
+	later.start_ns = 13;
+	add_both(&seen, &later, "later");
+	add_both(&brief, &seen, "seen");
+	add_both(&seen, &brief, "seen");
+	/* One that is not readable any more after its exec. */
+	brief.start_ns = seen.start_ns;
+	add_both(&seen, &brief, "brief");
+}
+
 static void test_processes_and_allocators(void **state)
 {
 	struct allocator_fact allocator = { .pid = 42,
@@ -374,6 +422,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_same_key_sums),
+		cmocka_unit_test(test_two_processes_of_one_number),
 		cmocka_unit_test(test_processes_and_allocators),
 		cmocka_unit_test(test_areas),
 		cmocka_unit_test(test_sizes),

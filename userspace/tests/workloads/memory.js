@@ -4,8 +4,8 @@
  *        memory.js stacks
  * It says that it is there, and begins when it reads a line.
  * clears: a cleared buffer each round. keeps: one that is filled again. stacks: allocates at known places, and says
- * what V8 itself says of who called whom there. At the end a line of JSON: minor page faults of what was done, by the
- * kernel's count.
+ * what V8 itself says of who called whom there, and ends with the next line: names are read of what is there. At the
+ * end a line of JSON: minor page faults of what was done, by the kernel's count.
  */
 'use strict';
 
@@ -101,3 +101,5 @@ if (what === 'stacks')
 else
 	work(what, Number(rounds), Number(bytes));
 console.log(JSON.stringify({ faults: process.resourceUsage().minorPageFault - before }));
+if (what === 'stacks')
+	readSync(0, Buffer.alloc(1));
