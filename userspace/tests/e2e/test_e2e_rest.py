@@ -53,12 +53,13 @@ def test_children_are_counted(out: Path) -> None:
 
 def test_each_process_has_its_own(out: Path) -> None:
     """Beside another storm of another kind, with less than a CPU for each: nobody's faults are the other's."""
-    storm = [str(workload("storms")), "advise", str(CALLS // 2), "1", str(16 * MIB)]
-    copies = [str(workload("cow_fork")), str(COPIED * PAGE), str(CHILDREN // 2)]
+    calls = CALLS // 3
+    storm = [str(workload("storms")), "advise", str(calls), "1", str(16 * MIB)]
+    copies = [str(workload("cow_fork")), str(COPIED * PAGE), str(CHILDREN // 4)]
     lines = f"{shlex.join(storm)} & {shlex.join(copies)} & {shlex.join(storm)} & wait"
     recording = record(out, *LIMIT, command=["sh", "-c", lines], exact=False)
     assert_all_counted(recording)
-    pages = CALLS // 2 * 16 * MIB // PAGE
+    pages = calls * 16 * MIB // PAGE
     faults = recording.query(
         "SELECT SUM(f.faults), SUM(f.faults) FILTER (WHERE f.class = 'zero'), (SELECT SUM(s.minor_faults)"
         " FROM process_slice s WHERE s.pid = p.pid) FROM fault f JOIN process p USING (pid)"
