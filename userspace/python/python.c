@@ -323,7 +323,7 @@ static struct python_code *code_get(const struct interpreter *interp, const stru
 static void name_frames(struct python *python, struct interpreter *interp, pid_t pid,
 			struct python_stack *stack)
 {
-	/* The engine's own functions have no script. */
+	/* The engine's own functions have no script: what is there and has no name is no loss. */
 	bool has_nameless = interp && interp->layout.walk.kind == INTERPRETER_V8;
 	struct naming *naming = interp ? naming_read(interp, pid, stack) : NULL;
 	size_t i;
@@ -337,7 +337,7 @@ static void name_frames(struct python *python, struct interpreter *interp, pid_t
 			continue;
 		code = naming ? code_get(interp, naming, i) : NULL;
 		if (!code || !python_code_has(code, frame->instruction))
-			python->unreadable += !has_nameless;
+			python->unreadable += !has_nameless || !naming || !naming->keys[i].type;
 		else if (!python_code_is_internal(code))
 			frame->code = python_code_ref(code);
 	}

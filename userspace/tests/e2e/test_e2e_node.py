@@ -3,13 +3,29 @@
 
 from __future__ import annotations
 
+import signal
 from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
 import interpreted
-from harness import MIB, PAGE, SOURCES, Recording, site_line, tool
+from harness import (
+    MIB,
+    PAGE,
+    SOURCES,
+    Program,
+    Recording,
+    finish,
+    load,
+    lost,
+    site_line,
+    start_record,
+    stop,
+    tool,
+    wait_slices,
+    wait_until,
+)
 
 pytestmark = pytest.mark.root
 
@@ -53,6 +69,27 @@ def test_every_chain_is_the_engines(out: Path) -> None:
         assert found[called] == case["count"] * case["bytes"], (case, found)
     assert lines == {site_line(SCRIPT, "allocates")}
     assert not nameless(recording)
+    assert lost(out, "python_unreadable") == 0
+
+
+def test_names_that_are_gone_are_counted(out: Path) -> None:
+    """The tracer does not get on until the program has ended: its calls are counted, its frames have no names."""
+    with Program(tool("node"), SOURCES / SCRIPT, "stacks") as program:
+        tracer = start_record(out, "--overhead-limit", "none", "--probes", "alloc", "-p", str(program.pid))
+        wait_slices(out, 1)
+        stop(tracer)
+        program.go()
+        wait_until(lambda: "faults" in program.lines[-1], "the program's last line")
+        program.go()
+        program.last()
+        tracer.send_signal(signal.SIGCONT)
+        result = finish(tracer)
+    recording = load(out, result)
+    witness = [line for line in program.lines if "case" in line]
+    found = interpreted.allocated(recording, "javascript", witness[0]["bytes"], "calloc")
+    assert found == {(): sum(case["count"] * case["bytes"] for case in witness)}
+    # Of the four chains at least what makes the buffer, allocate() and stacks().
+    assert lost(out, "python_unreadable") >= 4 * 4
 
 
 def test_clearing(out: Path) -> None:
