@@ -3,7 +3,8 @@
 -- figures.sql: every figure that the verdict and the advice speak of, gathered once (measure) and
 -- named (advice_figure). Follows latency.sql.
 
--- The largest site of each toll, and what a sentence calls its two places. For a mapping call the
+-- The largest site of each toll, and what a sentence calls its two places: of the places that cost
+-- most in all, since each process of an interpreter has stacks of its own. For a mapping call the
 -- program itself is the code, and for an allocation the caller.
 CREATE VIEW top_site AS
 SELECT t.toll,
@@ -30,7 +31,15 @@ SELECT t.toll,
 		OR NOT COALESCE((SELECT p.own FROM stack_place p
 			WHERE p.stack_id = t.touched_stack), 0) AS made_told
 FROM (
-	SELECT *, ROW_NUMBER() OVER (PARTITION BY toll ORDER BY rank) AS number FROM sites
+	SELECT *, ROW_NUMBER() OVER (PARTITION BY toll ORDER BY place_ns DESC, rank) AS number
+	FROM (
+		-- by the place that touches, where there is one; of very many sites the small ones are
+		-- left alone
+		SELECT s.*, SUM(s.time_ns) OVER (
+			PARTITION BY s.toll, CASE WHEN s.rank > 4096 THEN s.rank ELSE p.code END)
+			AS place_ns
+		FROM sites s LEFT JOIN stack_place p ON s.rank <= 4096 AND p.stack_id
+			= CASE s.touched_stack WHEN 0 THEN s.allocated_stack ELSE s.touched_stack END)
 ) t WHERE t.number = 1;
 
 -- One row: the file, or other memory, that faults of files fell into most, its share of their time,

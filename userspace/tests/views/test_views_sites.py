@@ -103,3 +103,20 @@ def test_facts_stay_apart(alike: Path) -> None:
     with closing(sqlite3.connect(alike)) as database:
         (number,) = database.execute("SELECT COUNT(*) FROM sites").fetchone()
     assert number == 8
+
+
+@pytest.mark.parametrize("processes", [1, 7])
+def test_place_of_most_is_that_of_all_processes(processes: int) -> None:
+    """Each has a stack of its own for a place: none of them is the largest, all together are."""
+    made = Facts()
+    made.slice()
+    made.process()
+    made.cpu(S)
+    one = made.stack(("alone", "/src/once.c", 7), ("main", "/src/once.c", 9))
+    made.fault("cow", 1009, 1_100, touched_stack=one)
+    for pid in range(100, 100 + processes):
+        made.process(pid=pid)
+        each = made.stack(("look", "/src/each.c", 5), ("main", "/src/each.c", 9), pid=pid)
+        made.fault("cow", 1000, 1_100, pid=pid, touched_stack=each)
+    place = made.one("SELECT touched_place FROM top_site WHERE toll = 'cow'")["touched_place"]
+    assert place == ("once.c:7 (alone)" if processes == 1 else "each.c:5 (look)")
