@@ -33,13 +33,12 @@ SELECT t.toll,
 FROM (
 	SELECT *, ROW_NUMBER() OVER (PARTITION BY toll ORDER BY place_ns DESC, rank) AS number
 	FROM (
-		-- by the place that touches, where there is one; of very many sites the small ones are
-		-- left alone
-		SELECT s.*, SUM(s.time_ns) OVER (
-			PARTITION BY s.toll, CASE WHEN s.rank > 4096 THEN s.rank ELSE p.code END)
-			AS place_ns
+		-- by the place that touches, where there is one; of very many sites those that are
+		-- small are left alone
+		SELECT s.*, SUM(s.time_ns) OVER (PARTITION BY s.toll,
+			CASE WHEN s.rank > 4096 THEN s.rank ELSE p.code END) AS place_ns
 		FROM sites s LEFT JOIN stack_place p ON s.rank <= 4096 AND p.stack_id
-			= CASE s.touched_stack WHEN 0 THEN s.allocated_stack ELSE s.touched_stack END)
+			= COALESCE(NULLIF(s.touched_stack, 0), s.allocated_stack))
 ) t WHERE t.number = 1;
 
 -- One row: the file, or other memory, that faults of files fell into most, its share of their time,
