@@ -2,6 +2,7 @@
 #include "host/timed_call.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "host/privileges.h"
@@ -9,12 +10,19 @@
 
 /* Waits that last too long for a caller without a CPU: who blocks may be who keeps the CPUs busy. */
 #define LATE_MOST 8
+/* Of a process: one that wants a CPU is among the first, or there are few such. */
+#define THREADS_LOOKED_AT 64
+/* PID_MAX_LIMIT (include/linux/threads.h): larger numbers stand for something else. */
+#define PIDS_MAX (4 << 20)
+/* A process is left alone for as many times as long as a call about it took. */
+#define REST_TIMES 10
 
 struct worker {
 	GCond wake;
 	GCond done;
 	pid_t tid; /* 0: not running yet */
 	int who;   /* may block the call */
+	gint64 begun_us;
 	void (*work)(void *job);
 	void *job; /* NULL: idle */
 	GDestroyNotify release;
@@ -59,9 +67,12 @@ static void put_idle(struct worker *worker)
 static void finish_late(struct worker *worker)
 {
 	struct refused *entry = g_hash_table_lookup(refused, GINT_TO_POINTER(worker->who));
+	gint64 now = g_get_monotonic_time();
 
-	if (entry)
+	if (entry) {
 		entry->stuck = false;
+		entry->until_us = MIN(entry->until_us, now + REST_TIMES * (now - worker->begun_us));
+	}
 	worker->given_up = false;
 	/* Closing a file may block, too. */
 	g_mutex_unlock(&lock);
@@ -149,9 +160,11 @@ static bool is_refused(int who)
 static void give_up(struct worker *worker)
 {
 	struct refused *entry = g_new0(struct refused, 1);
+	gint64 now = g_get_monotonic_time();
 
 	entry->stuck = true;
-	entry->until_us = g_get_monotonic_time() + TIMED_CALL_REST_MS * 1000;
+	entry->until_us =
+		now + MAX(TIMED_CALL_REST_MS * 1000, REST_TIMES * (now - worker->begun_us));
 	g_hash_table_replace(refused, GINT_TO_POINTER(worker->who), entry);
 	worker->given_up = true;
 	stuck++;
@@ -167,9 +180,35 @@ static bool is_runnable(const struct worker *worker)
 }
 
 /*
+ * The process that the call is about wants a CPU: of its threads one may hold the lock of its map,
+ * which readers wait for, and get on with it when it has one.
+ */
+static bool wants_cpu(int who)
+{
+	pid_t pid = who < 0 ? -who : who;
+	unsigned int looked_at = 0;
+	struct proc_stat stat;
+	char path[32];
+	const char *tid;
+	bool wants = false;
+	GDir *threads;
+
+	if (who < -PIDS_MAX || pid > PIDS_MAX)
+		return false;
+	g_snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	threads = g_dir_open(path, 0, NULL);
+	while (threads && !wants && looked_at++ < THREADS_LOOKED_AT &&
+	       (tid = g_dir_read_name(threads)))
+		wants = !proc_stat_read(pid, atoi(tid), &stat) && stat.state == 'R';
+	g_clear_pointer(&threads, g_dir_close);
+	return wants;
+}
+
+/*
  * True: the call has ended. Called with the lock. Who comes back from a wait far too late was stopped
  * or had no CPU, and so had the worker: that time counts as none. A runnable worker without a CPU
- * gets longer: the machine is busy, no process blocks it.
+ * gets longer: the machine is busy, no process blocks it. So does a call about a process that may
+ * be waiting for one.
  */
 static bool wait_done(struct worker *worker, unsigned int ms)
 {
@@ -185,8 +224,8 @@ static bool wait_done(struct worker *worker, unsigned int ms)
 				break;
 		late = g_get_monotonic_time() - until > once / 4 && late_waits++ < LATE_MOST;
 		waited += late ? 0 : once;
-	} while (worker->job &&
-		 (late || (is_runnable(worker) && waited < TIMED_CALL_PATIENCE_MS * 1000)));
+	} while (worker->job && (late || (waited < TIMED_CALL_PATIENCE_MS * 1000 &&
+					  (is_runnable(worker) || wants_cpu(worker->who)))));
 	return !worker->job;
 }
 
@@ -209,6 +248,7 @@ bool timed_call(int who, unsigned int ms, void (*work)(void *job), void *job,
 		worker->work = work;
 		worker->release = release;
 		worker->job = job;
+		worker->begun_us = g_get_monotonic_time();
 		g_cond_signal(&worker->wake);
 		done = wait_done(worker, ms);
 		/* Here, not in run(): until now the caller had not seen that it is done. */

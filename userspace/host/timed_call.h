@@ -20,11 +20,15 @@
 #define TIMED_CALL_MEMORY_MS 100
 #define TIMED_CALL_FILE_MS 500
 /*
- * Who asks once, and has nothing that would wait meanwhile, waits so long: threads that hold the
- * lock of a busy process's map can be without a CPU for longer than the limits above.
+ * So long where the process, or the call's own thread, wants a CPU: threads that hold the lock of a
+ * busy process's map can be without one for longer than the limits above. Who asks once, and has
+ * nothing that would wait meanwhile, waits so long in any case.
  */
 #define TIMED_CALL_PATIENCE_MS 2000
-/* After a call was given up its process is left alone for so long, and while the call is stuck. */
+/*
+ * After a call was given up its process is left alone while the call is stuck, and for so long, or
+ * ten times as long as the caller waited; shorter where the call ended soon after.
+ */
 #define TIMED_CALL_REST_MS 5000
 /* Calls given up that have not ended: beyond that many, none are made. */
 #define TIMED_CALL_STUCK_MAX 16

@@ -55,6 +55,7 @@ def test_mappings_belong_to_who_asked_for_them(out: Path, program: Path, wrapper
     assert called(recording, "map_call", "once") == MAPPED_ROUNDS
     assert called(recording, "map_call", "twice") == 2 * MAPPED_ROUNDS
     advice = {each["code"]: each["text"] for each in recording.report["verdict"]["advice"]}
-    line = site_line("wrapped.cc", "twice")
-    assert f"wrapped.cc:{line} (twice" in advice["map-storm"]
+    # In milliseconds: which of the two took longer is the machine's.
+    places = [f"wrapped.cc:{site_line('wrapped.cc', name)} ({name}" for name in ("once", "twice")]
+    assert sum(place in advice["map-storm"] for place in places) == 1
     assert "at_start" not in advice["map-storm"]

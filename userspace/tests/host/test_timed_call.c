@@ -139,6 +139,56 @@ static void test_patience(void **state)
 	assert_int_equal(timed_calls_given_up(), 0);
 }
 
+/* The same where nobody is patient, but the process it is about would run, had it a CPU. */
+static void test_process_that_wants_a_cpu(void **state)
+{
+	struct job *job = job_new();
+	GThread *writer = g_thread_new("writer", write_late, job);
+	pid_t child = fork();
+
+	(void)state;
+	assert_int_not_equal(child, -1);
+	if (!child)
+		for (;;)
+			;
+	assert_true(timed_call(-child, WAIT_MS, wait_for_byte, job, job_free));
+	assert_true(job->nested);
+	g_thread_join(writer);
+	job_free(job);
+	kill(child, SIGKILL);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	assert_int_equal(timed_calls_given_up(), 0);
+}
+
+/* Given up, it ends a moment later: the process is not left alone for as long as one that is stuck. */
+static void test_end_soon_after(void **state)
+{
+	const gint64 rest_us = TIMED_CALL_REST_MS * 1000;
+	struct job *job = job_new();
+	gint64 begun = g_get_monotonic_time(), took;
+	int to = dup(job->pipes[1]);
+	bool made = false;
+
+	(void)state;
+	assert_false(timed_call(SOMEBODY + 1, WAIT_MS, wait_for_byte, job, job_free));
+	assert_int_equal(write(to, "x", 1), 1);
+	close(to);
+	took = g_get_monotonic_time() - begun;
+	while (!made) {
+		struct job *next = job_new();
+
+		made = timed_call(SOMEBODY + 1, WAIT_MS, note_thread, next, job_free);
+		if (made)
+			job_free(next);
+		else
+			g_usleep(10000);
+	}
+	/* Where the machine was that slow nothing can be told. */
+	if (took < rest_us / 20)
+		assert_true(g_get_monotonic_time() - begun < rest_us);
+	assert_true(timed_calls_given_up() > 0);
+}
+
 static void test_limit_of_stuck_calls(void **state)
 {
 	int to[TIMED_CALL_STUCK_MAX], begin = g_atomic_int_get(&released), i;
@@ -304,6 +354,8 @@ int main(void)
 		cmocka_unit_test(test_without_threads),
 		cmocka_unit_test(test_ranges),
 		cmocka_unit_test(test_patience),
+		cmocka_unit_test(test_process_that_wants_a_cpu),
+		cmocka_unit_test(test_end_soon_after),
 		cmocka_unit_test(test_blocked_call_is_given_up),
 		cmocka_unit_test(test_limit_of_stuck_calls),
 	};
