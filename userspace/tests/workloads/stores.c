@@ -16,7 +16,7 @@
 
 #define BYTES 1000003UL
 #define WORDS (BYTES / 16 * 2)
-#define ARRAY 2040
+#define ARRAY 16008
 #define FIELD 20011
 #define VECTOR __attribute__((optimize("O3", "no-tree-loop-distribute-patterns")))
 
