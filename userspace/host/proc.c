@@ -20,8 +20,6 @@
 #include "host/proc.h"
 #include "host/target_memory.h"
 
-#define PF_KTHREAD 0x00200000u
-
 /* TASK_COMM_LEN less the final 0, include/linux/sched.h. */
 #define COMM_LEN 15
 
@@ -132,7 +130,8 @@ int proc_stat_read(pid_t pid, pid_t tid, struct proc_stat *stat)
 
 bool proc_stat_has_ended(const struct proc_stat *stat)
 {
-	return (stat->state == 'Z' || stat->state == 'X') && stat->threads <= 1;
+	return (stat->state == 'Z' || stat->state == 'X' || (stat->flags & PROC_FLAG_EXITING)) &&
+	       stat->threads <= 1;
 }
 
 /* Value of a line of status with the unit kB, in bytes; -1: there is no such line. */
@@ -263,7 +262,8 @@ bool proc_has_name(pid_t pid, const char *name)
 
 	if (pid == getpid() || proc_stat_read(pid, 0, &stat) < 0)
 		return false;
-	if (stat.state == 'Z' || stat.state == 'X' || (stat.flags & PF_KTHREAD))
+	if (stat.state == 'Z' || stat.state == 'X' || proc_stat_has_ended(&stat) ||
+	    (stat.flags & PROC_FLAG_KTHREAD))
 		return false;
 	return has_name(pid, name, &stat);
 }

@@ -10,8 +10,12 @@
 
 #include "host/maps.h"
 
-/* PF_KTHREAD (include/linux/sched.h). */
+/* PF_KTHREAD and PF_EXITING (include/linux/sched.h). */
 #define PROC_FLAG_KTHREAD 0x00200000U
+#define PROC_FLAG_EXITING 0x00000004U
+
+/* PID_MAX_LIMIT (include/linux/threads.h): kernel.pid_max is no more. */
+#define PROC_PID_MAX (4 << 20)
 
 struct proc_stat {
 	char comm[64];
@@ -28,7 +32,10 @@ struct proc_stat {
 /* Read /proc/PID/stat, or /proc/PID/task/TID/stat when tid is not 0. 0 or -errno. */
 int proc_stat_read(pid_t pid, pid_t tid, struct proc_stat *stat);
 
-/* Of a process: waited for or not. One whose first thread alone has ended goes on. */
+/*
+ * Of a process: waited for or not, and also while it gives its memory back. One whose first thread
+ * alone has ended goes on.
+ */
 bool proc_stat_has_ended(const struct proc_stat *stat);
 
 /* Of /proc/PID/status, whose values have units and whose name is escaped. */

@@ -12,8 +12,6 @@
 #define LATE_MOST 8
 /* Of a process: one that wants a CPU is among the first, or there are few such. */
 #define THREADS_LOOKED_AT 64
-/* PID_MAX_LIMIT (include/linux/threads.h): larger numbers stand for something else. */
-#define PIDS_MAX (4 << 20)
 /* A process is left alone for as many times as long as a call about it took. */
 #define REST_TIMES 10
 
@@ -185,7 +183,6 @@ static bool is_runnable(const struct worker *worker)
  */
 static bool wants_cpu(int who)
 {
-	pid_t pid = who < 0 ? -who : who;
 	unsigned int looked_at = 0;
 	struct proc_stat stat;
 	char path[32];
@@ -193,13 +190,15 @@ static bool wants_cpu(int who)
 	bool wants = false;
 	GDir *threads;
 
-	if (who < -PIDS_MAX || pid > PIDS_MAX)
+	/* Others stand for something else. */
+	if (who < -PROC_PID_MAX || who > PROC_PID_MAX)
 		return false;
-	g_snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	who = abs(who);
+	g_snprintf(path, sizeof(path), "/proc/%d/task", who);
 	threads = g_dir_open(path, 0, NULL);
 	while (threads && !wants && looked_at++ < THREADS_LOOKED_AT &&
 	       (tid = g_dir_read_name(threads)))
-		wants = !proc_stat_read(pid, atoi(tid), &stat) && stat.state == 'R';
+		wants = !proc_stat_read(who, atoi(tid), &stat) && stat.state == 'R';
 	g_clear_pointer(&threads, g_dir_close);
 	return wants;
 }

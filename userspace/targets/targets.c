@@ -12,8 +12,6 @@
 #include "targets/observers.h"
 #include "unwind/unwind_load.h"
 
-/* PID_MAX_LIMIT (include/linux/threads.h): the most that kernel.pid_max can be. */
-#define NUMBERS (4U << 20)
 #define NUMBERS_WORD 64
 
 /* Rows are made in advance for so many processes: a few for each, of at most 32,768. */
@@ -44,7 +42,7 @@ struct targets *targets_new(const struct targets_config *config)
 	targets->slow_places = g_hash_table_new_full(NULL, NULL, NULL, g_free);
 	targets->stay = g_hash_table_new(NULL, NULL);
 	/* Half a MiB, of which a page is there for each 32,768 numbers that come up. */
-	targets->numbers = g_new0(uint64_t, NUMBERS / NUMBERS_WORD);
+	targets->numbers = g_new0(uint64_t, PROC_PID_MAX / NUMBERS_WORD);
 	return targets;
 }
 
@@ -195,7 +193,7 @@ static void inherit(struct targets *targets, const struct followed *before, stru
 /* A recording has one row for a number. */
 static void note_number(struct targets *targets, pid_t pid)
 {
-	uint64_t *word = &targets->numbers[(unsigned int)pid % NUMBERS / NUMBERS_WORD];
+	uint64_t *word = &targets->numbers[pid % PROC_PID_MAX / NUMBERS_WORD];
 	uint64_t bit = 1ULL << pid % NUMBERS_WORD;
 
 	targets->losses.pids_reused += *word & bit ? 1 : 0;

@@ -71,7 +71,10 @@ int targets_publish(struct targets *targets, pid_t pid)
 	followed->target.cpu_base_ns = process_cpu_ns(pid);
 	targets_publish_code(targets, followed, &maps);
 	maps_free(&maps);
-	/* Ended before its exit could be seen: otherwise we would wait for it for ever. */
+	/*
+	 * Ended before its exit could be seen: otherwise we would wait for it for ever. From 6.16 on the
+	 * tracepoint comes before its memory is freed, which takes long where that is large.
+	 */
 	if (!err && (!followed_read_stat(followed, &stat) || proc_stat_has_ended(&stat))) {
 		process_row_remove(targets->config.bpf, pid);
 		targets_exiting(targets, pid, -1, NULL);

@@ -163,8 +163,7 @@ void targets_read_counters(struct targets *targets)
 			look_at(targets, followed);
 		/*
 		 * It may have ended a moment ago, and the record of that be next. A row that does not
-		 * know of it was made while it was ending, when the tracepoint had been passed: from
-		 * 6.16 on that is before its memory is freed, which takes long where that is large.
+		 * know of it was made when the last of several threads had passed the tracepoint.
 		 */
 		if (there && !proc_stat_has_ended(&stat) &&
 		    process_row_lives(targets->config.bpf, followed->target.pid, &state))

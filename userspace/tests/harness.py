@@ -657,3 +657,8 @@ def wait_slices(path: Path, count: int, seconds: float = PATIENCE) -> None:
             return False
 
     wait_until(there, f"{count} slices in {path}", seconds)
+
+
+def wait_more_slices(path: Path, more: int) -> None:
+    """Until so many have been added: what had happened by now is in them."""
+    wait_slices(path, int(query(path, "SELECT count(*) FROM slice")[0][0]) + more)
