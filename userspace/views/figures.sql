@@ -35,8 +35,8 @@ FROM (
 	FROM (
 		-- by the place that touches, where there is one; of very many sites those that are
 		-- small are left alone
-		SELECT s.*, SUM(s.time_ns) OVER (PARTITION BY s.toll,
-			CASE WHEN s.rank > 4096 THEN s.rank ELSE p.code END) AS place_ns
+		SELECT s.*, SUM(s.time_ns) OVER (PARTITION BY s.toll, COALESCE(p.code, s.rank))
+			AS place_ns
 		FROM sites s LEFT JOIN stack_place p ON s.rank <= 4096 AND p.stack_id
 			= COALESCE(NULLIF(s.touched_stack, 0), s.allocated_stack))
 ) t WHERE t.number = 1;
