@@ -115,7 +115,8 @@ tests-build: deps-test
 san-tests: $(O)/memtoll $(UNIT_TESTS) $(FUZZERS)
 
 SAN_TESTS = $(UNIT_TESTS:$(O)/%=$(O)/san/%)
-# With sanitizers the same code shows more; make check runs it without. Here both, where a test's source tells them apart.
+# With sanitizers the same code shows more; make check runs it without. Here both, where a test's source
+# tells them apart.
 PLAIN_TESTS = $(patsubst %.c,$(O)/tests/%,$(notdir $(shell grep -l __SANITIZE_ADDRESS__ $(UNIT_SOURCES))))
 RUN = MEMTOLL=$(abspath $(O)/memtoll) MEMTOLL_SAN=$(abspath $(O)/san/memtoll) userspace/tests/run
 

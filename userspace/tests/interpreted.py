@@ -7,16 +7,12 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from harness import PAGE, Program, Recording, finish, load, query, start_record, wait_slices, wait_until
+from harness import PAGE, Program, Recording, finish, load, start_record, wait_more_slices, wait_slices, wait_until
 
 # MEMTOLL_PYTHON_DEPTH: deeper frames of an interpreter are left out.
 DEPTH = 48
 
 Chain = tuple[tuple[str, int], ...]
-
-
-def slices_of(path: Path) -> int:
-    return int(query(path, "SELECT COUNT(*) FROM slice")[0][0])
 
 
 def traced(path: Path, *command: str | Path, options: tuple[str, ...] = (), stays: bool = False) -> Recording:
@@ -29,7 +25,7 @@ def traced(path: Path, *command: str | Path, options: tuple[str, ...] = (), stay
         program.go()
         if stays:
             wait_until(lambda: "faults" in program.lines[-1], "the program's last line")
-            wait_slices(path, slices_of(path) + 2)
+            wait_more_slices(path, 2)
             program.go()
         program.last()
         result = finish(tracer)

@@ -19,9 +19,9 @@ from harness import (
     finish,
     load,
     memtoll,
-    query,
     record_several,
     start_record,
+    wait_more_slices,
     wait_slices,
     wait_until,
     workload,
@@ -75,7 +75,7 @@ def test_memory_that_never_answers(out: Path) -> None:
         wait_slices(out, 1)
         make_calls(program)
         # The slice that needs the name is written while the program holds it back.
-        wait_slices(out, 1 + query(out, "SELECT count(*) FROM slice")[0][0])
+        wait_more_slices(out, 1)
         recording = ended(out, tracer)
     calls = recording.query(f"SELECT SUM(calls) FROM call WHERE call = 'calloc' AND bytes = calls * {MIB}")
     assert calls == [(CALLS,)]

@@ -26,9 +26,9 @@ from harness import (
     finish,
     load,
     lost,
-    query,
     record,
     start_record,
+    wait_more_slices,
     wait_slices,
     wait_until,
 )
@@ -355,7 +355,7 @@ def test_fork_and_exec(out: Path, tmp_path: Path) -> None:
     tracer = start_record(out, "--probes", "alloc", "--", DEBIAN, SOURCES / "python_forks.py", *fifos)
     for fifo in fifos:
         writer = wait_until(partial(open_for_writing, fifo), f"{fifo.name} to be read")
-        wait_slices(out, query(out, "SELECT count(*) FROM slice")[0][0] + 2)
+        wait_more_slices(out, 2)
         os.close(writer)
     recording = load(out, finish(tracer))
     [witness] = recording.witness

@@ -25,12 +25,12 @@ from harness import (
     finish,
     load,
     memtoll,
-    query,
     record,
     record_several,
     site_line,
     start_record,
     wait_attached,
+    wait_more_slices,
     wait_slices,
     wait_until,
     workload,
@@ -151,7 +151,7 @@ def late(out: Path, *steps: str, options: tuple[str, ...] = NO_FAULTS) -> tuple[
             wait_until(functools.partial(waits, program, number), "the program's next wait")
             wait_slices(out, 1)
             # One may have been under way.
-            wait_slices(out, int(query(out, "SELECT count(*) FROM slice")[0][0]) + 2)
+            wait_more_slices(out, 2)
             program.go()
         result = finish(tracer)
         assert result.status == 0, result

@@ -26,11 +26,10 @@ from harness import (
     Recording,
     finish,
     load,
-    query,
     start_record,
     tool,
     wait_attached,
-    wait_slices,
+    wait_more_slices,
     wait_until,
 )
 
@@ -86,7 +85,7 @@ def client(path: Path, port: int, python: Path, size: int, recvs: int) -> Client
         program.go()
         wait_until(lambda: len(program.lines) > 1, "what the client received")
         # By the end of the next slice that begins now all its stacks have been read.
-        wait_slices(path, query(path, "SELECT count(*) FROM slice")[0][0] + 2)
+        wait_more_slices(path, 2)
         tracer.send_signal(signal.SIGINT)
         result = finish(tracer)
         witness = program.lines[-1]
