@@ -41,9 +41,17 @@ UNION SELECT 'image', image FROM container WHERE image IS NOT NULL
 UNION SELECT 'pod', pod FROM container WHERE pod IS NOT NULL
 UNION SELECT 'namespace', pod_namespace FROM container WHERE pod_namespace IS NOT NULL;
 
+-- program-1 is who was asked for, and those who only reclaimed memory beside it come last.
 UPDATE temp.hidden SET number = r.number FROM (
-	SELECT kind AS of, was AS it, ROW_NUMBER() OVER (PARTITION BY kind ORDER BY was) AS number
-	FROM temp.hidden) r
+	SELECT h.kind AS of, h.was AS it,
+		ROW_NUMBER() OVER (PARTITION BY h.kind
+			ORDER BY p.position IS NULL, p.position, h.was) AS number
+	FROM temp.hidden h LEFT JOIN (
+		SELECT 'name' AS kind, comm, MIN(position) AS position
+		FROM (SELECT comm, ROW_NUMBER() OVER (
+				ORDER BY role <> 'target', start_ns, pid) AS position
+			FROM process)
+		GROUP BY comm) p ON p.kind = h.kind AND p.comm = h.was) r
 WHERE kind = r.of AND was = r.it;
 
 UPDATE temp.hidden SET said = CASE kind WHEN 'name' THEN 'program-' || number

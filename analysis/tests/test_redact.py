@@ -16,6 +16,7 @@ from memtoll.export import export
 from memtoll.page import page
 from memtoll.schema import schema
 
+import facts
 from package import RECORDINGS, Cli
 
 # Texts of memtoll's own, or of the allocator's and the kernel's: a new column is in here, or redact.sql hides it.
@@ -236,6 +237,28 @@ def test_page_and_exports(tmp_path: Path, hidden: set[bytes]) -> None:
         assert not {word for word in hidden if word in content}, name
         assert not {each for each in addresses if str(each).encode() in content or f"{each:x}".encode() in content}
         assert b"file-" in content or name == "folded", name
+
+
+def test_numbers_begin_with_the_target(tmp_path: Path) -> None:
+    """Then children as they came, and last who only reclaimed memory beside them, whatever they are called."""
+    path = tmp_path / "a.memtoll"
+    made = facts.Facts(path)
+    made.slice()
+    for pid, comm, role, start_ns in (
+        (44, "beta", "child", 3_000),
+        (43, "gamma", "child", 2_000),
+        (45, "gamma", "child", 4_000),
+        (42, "zeta", "target", 5_000),
+    ):
+        made.process(pid, comm, role=role, start_ns=start_ns)
+    for pid, comm in ((7, "aardvark"), (8, "beta")):
+        made.page_drop("reclaim", 7, pid=pid, comm=comm)
+    facts.finished(made, "./zeta").database.close()
+    with memtoll.open(path, redact=True) as rec:
+        named = dict(rec.views.rows("SELECT pid, comm FROM main.process UNION SELECT pid, comm FROM main.page_drop"))
+        target = rec.views.rows("SELECT value FROM main.meta WHERE key = 'target_command'")
+    assert named == {42: "program-1", 43: "program-2", 45: "program-2", 44: "program-3", 8: "program-3", 7: "program-4"}
+    assert target == [("program-1 ...",)]
 
 
 def test_commands(cli: Cli, tmp_path: Path, hidden: set[bytes]) -> None:
