@@ -19,7 +19,7 @@
  * What V8 says of itself for debuggers, in the order of v8.c: offsets in objects and frames, types,
  * and how strings are kept.
  */
-#define V8_CONSTANTS 33
+#define V8_CONSTANTS 32
 
 /* Offsets in bytes, all below PYTHON_CODE_BYTES. */
 struct python_layout {

@@ -41,46 +41,52 @@ enum constant {
 	SCOPE_LOCALS,
 	SCOPE_FIRST,
 	NUMBER_SHIFT,
-	ARRAY_DATA,
 };
 
-static const char *const names[V8_CONSTANTS] = {
-	[FRAME_FUNCTION] = "off_fp_function",
-	[FRAME_CONTEXT] = "off_fp_context_or_frame_type",
-	[FRAME_ENTRY] = "frametype_EntryFrame",
-	[FRAME_CONSTRUCT_ENTRY] = "frametype_ConstructEntryFrame",
-	[FUNCTION_SHARED] = "class_JSFunction__shared__SharedFunctionInfo",
-	[SHARED_NAME] = "class_SharedFunctionInfo__name_or_scope_info__Object",
-	[SHARED_SCRIPT] = "class_SharedFunctionInfo__script_or_debug_info__HeapObject",
-	[OBJECT_MAP] = "class_HeapObject__map__Map",
-	[MAP_TYPE] = "class_Map__instance_type__uint16_t",
-	[SCRIPT_NAME] = "class_Script__name__Object",
-	[SCRIPT_SOURCE] = "class_Script__source__Object",
-	[STRING_LENGTH] = "class_String__length__int32_t",
-	[ONE_BYTE_CHARS] = "class_SeqOneByteString__chars__char",
-	[TWO_BYTE_CHARS] = "class_SeqTwoByteString__chars__char",
-	[CONS_FIRST] = "class_ConsString__first__String",
-	[CONS_SECOND] = "class_ConsString__second__String",
-	[THIN_ACTUAL] = "class_ThinString__actual__String",
-	[EXTERNAL_RESOURCE] = "class_ExternalString__resource__Object",
-	[ENCODING_MASK] = "StringEncodingMask",
-	[ENCODING_ONE_BYTE] = "OneByteStringTag",
-	[STORE_MASK] = "StringRepresentationMask",
-	[STORE_CONS] = "ConsStringTag",
-	[STORE_EXTERNAL] = "ExternalStringTag",
-	[STORE_SLICED] = "SlicedStringTag",
-	[STORE_THIN] = "ThinStringTag",
-	[FIRST_NO_STRING] = "FirstNonstringType",
-	[TYPE_SHARED] = "type_SharedFunctionInfo__SHARED_FUNCTION_INFO_TYPE",
-	[TYPE_SCRIPT] = "type_Script__SCRIPT_TYPE",
-	[TYPE_SCOPE] = "type_ScopeInfo__SCOPE_INFO_TYPE",
-	[SCOPE_LOCALS] = "scopeinfo_idx_ncontextlocals",
-	[SCOPE_FIRST] = "scopeinfo_idx_first_vars",
-	[NUMBER_SHIFT] = "SmiShiftSize",
-	[ARRAY_DATA] = "class_FixedArray__data__uintptr_t",
+/*
+ * What follows the second "__" of a field is its type in V8's source, which has other words for it from
+ * release to release.
+ */
+static const struct {
+	enum constant constant;
+	const char *name;
+} names[] = {
+	{ FRAME_FUNCTION, "off_fp_function" },
+	{ FRAME_CONTEXT, "off_fp_context_or_frame_type" },
+	{ FRAME_ENTRY, "frametype_EntryFrame" },
+	{ FRAME_CONSTRUCT_ENTRY, "frametype_ConstructEntryFrame" },
+	{ FUNCTION_SHARED, "class_JSFunction__shared__" },
+	{ SHARED_NAME, "class_SharedFunctionInfo__name_or_scope_info__" },
+	{ SHARED_SCRIPT, "class_SharedFunctionInfo__script_or_debug_info__" },
+	{ SHARED_SCRIPT, "class_SharedFunctionInfo__script__" }, /* from V8 12 on */
+	{ OBJECT_MAP, "class_HeapObject__map__" },
+	{ MAP_TYPE, "class_Map__instance_type__" },
+	{ SCRIPT_NAME, "class_Script__name__" },
+	{ SCRIPT_SOURCE, "class_Script__source__" },
+	{ STRING_LENGTH, "class_String__length__" },
+	{ ONE_BYTE_CHARS, "class_SeqOneByteString__chars__" },
+	{ TWO_BYTE_CHARS, "class_SeqTwoByteString__chars__" },
+	{ CONS_FIRST, "class_ConsString__first__" },
+	{ CONS_SECOND, "class_ConsString__second__" },
+	{ THIN_ACTUAL, "class_ThinString__actual__" },
+	{ EXTERNAL_RESOURCE, "class_ExternalString__resource__" },
+	{ ENCODING_MASK, "StringEncodingMask" },
+	{ ENCODING_ONE_BYTE, "OneByteStringTag" },
+	{ STORE_MASK, "StringRepresentationMask" },
+	{ STORE_CONS, "ConsStringTag" },
+	{ STORE_EXTERNAL, "ExternalStringTag" },
+	{ STORE_SLICED, "SlicedStringTag" },
+	{ STORE_THIN, "ThinStringTag" },
+	{ FIRST_NO_STRING, "FirstNonstringType" },
+	{ TYPE_SHARED, "type_SharedFunctionInfo__SHARED_FUNCTION_INFO_TYPE" },
+	{ TYPE_SCRIPT, "type_Script__SCRIPT_TYPE" },
+	{ TYPE_SCOPE, "type_ScopeInfo__SCOPE_INFO_TYPE" },
+	{ SCOPE_LOCALS, "scopeinfo_idx_ncontextlocals" },
+	{ SCOPE_FIRST, "scopeinfo_idx_first_vars" },
+	{ NUMBER_SHIFT, "SmiShiftSize" },
 };
 
-_Static_assert(ARRAY_DATA + 1 == V8_CONSTANTS, "python_offsets.h has their number");
+_Static_assert(NUMBER_SHIFT + 1 == V8_CONSTANTS, "python_offsets.h has their number");
 
 /* Where frames of x86-64 have these, as BPF reads them. */
 #define EXPECTED_FUNCTION (-16)
@@ -91,12 +97,16 @@ _Static_assert(ARRAY_DATA + 1 == V8_CONSTANTS, "python_offsets.h has their numbe
 #define SOURCE_MAX (4U << 20)
 
 /*
- * A function's scope (ScopeInfo): flags, numbers, names and kinds of its variables that closures use,
- * then, as the flags say, a class's variable, the function's own variable, the name it is known by, and
- * from where to where its source goes. Bits of flags, which v8dbg does not have, as of V8 10 and 11.
+ * A function's scope (ScopeInfo, V8's objects/scope-info.tq): flags, numbers, names and kinds of its
+ * variables that closures use, then, as the flags say, a class's variable, the function's own variable
+ * and the name it is known by. From where to where its source goes comes after that; in V8 13 before the
+ * variables, where the flags are a plain number. Bits of flags, which v8dbg does not have, as of V8 10
+ * to 13.
  */
 #define SCOPE_SLOTS 16 /* that are looked at */
 #define LOCALS_MAX 75  /* more of them are in a table of their own */
+#define PLACE_FIRST \
+	3 /* the index of what follows the numbers, and of the place if it comes first */
 #define HAS_CLASS_VARIABLE(flags) ((flags) >> 10 & 1)
 #define HAS_OWN_VARIABLE(flags) ((flags) >> 12 & 3)
 #define HAS_INFERRED_NAME(flags) ((flags) >> 14 & 1)
@@ -106,9 +116,10 @@ void v8_note_symbol(const struct symbol *symbol, struct python_symbols *found)
 	const char *name = symbol->name + strlen("v8dbg_");
 	size_t i;
 
-	for (i = 0; i < V8_CONSTANTS; i++)
-		if (strcmp(name, names[i]) == 0)
-			found->v8[i] = symbol->raw.st_value;
+	for (i = 0; i < G_N_ELEMENTS(names); i++)
+		if (g_str_has_suffix(names[i].name, "__") ? g_str_has_prefix(name, names[i].name) :
+							    g_str_equal(name, names[i].name))
+			found->v8[names[i].constant] = symbol->raw.st_value;
 }
 
 bool v8_is_there(const struct python_symbols *symbols)
@@ -342,15 +353,26 @@ struct scope {
 	bool has_start;
 };
 
+static void read_place(const uint64_t *slots, struct scope *scope)
+{
+	scope->has_start = is_number(slots[0]) && is_number(slots[1]) && slots[0] <= slots[1];
+	scope->start = slots[0] >> 32;
+}
+
 static void read_scope(pid_t pid, const int32_t *v8, uint64_t object, struct scope *scope)
 {
-	uint64_t slots[SCOPE_SLOTS], flags = field(pid, object, 8) >> 32, locals;
+	uint64_t slots[SCOPE_SLOTS], flags = field(pid, object, 8), locals;
+	bool place_first = v8[SCOPE_FIRST] >= PLACE_FIRST + 2;
 	uint64_t first = v8[SCOPE_FIRST];
 	size_t at = 0;
 
+	if (is_number(flags))
+		flags >>= 32;
 	locals = field(pid, object, 8 + 8 * v8[SCOPE_LOCALS]) >> 32;
 	if (locals > SOURCE_MAX)
 		return;
+	if (place_first && code_peek(pid, object - 1 + 8 + 8 * PLACE_FIRST, slots, 16))
+		read_place(slots, scope);
 	first += locals < LOCALS_MAX ? 2 * locals : 1 + locals;
 	if (!code_peek(pid, object - 1 + 8 + 8 * first, slots, sizeof(slots)))
 		return;
@@ -365,9 +387,8 @@ static void read_scope(pid_t pid, const int32_t *v8, uint64_t object, struct sco
 			scope->name = slots[at];
 		at++;
 	}
-	scope->has_start =
-		is_number(slots[at]) && is_number(slots[at + 1]) && slots[at] <= slots[at + 1];
-	scope->start = slots[at] >> 32;
+	if (!place_first)
+		read_place(slots + at, scope);
 }
 
 void v8_code_name(pid_t pid, const struct python_layout *layout, struct python_code *code)

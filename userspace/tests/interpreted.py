@@ -17,7 +17,8 @@ Chain = tuple[tuple[str, int], ...]
 
 def traced(path: Path, *command: str | Path, options: tuple[str, ...] = (), stays: bool = False) -> Recording:
     """From when it is there to its end: what the interpreter does to start is no part of it. The witness is all that
-    it said. stays: after its last line, until it is told to go; by then its code has been read.
+    it said. stays: after its last line, until its code has been read, and then is killed: what it would call to end
+    nobody could read the names of.
     """
     with Program(*command) as program:
         tracer = start_record(path, *options, "-p", str(program.pid))
@@ -26,8 +27,9 @@ def traced(path: Path, *command: str | Path, options: tuple[str, ...] = (), stay
         if stays:
             wait_until(lambda: "faults" in program.lines[-1], "the program's last line")
             wait_more_slices(path, 2)
-            program.go()
-        program.last()
+            program.process.kill()
+        else:
+            program.last()
         result = finish(tracer)
     assert result.status == 0, result
     recording = load(path, result)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import interpreted
+import nodejs
 from harness import (
     MIB,
     PAGE,
@@ -31,6 +32,7 @@ pytestmark = pytest.mark.root
 
 SCRIPT = "memory.js"
 ROUNDS, BLOCK = 1009, 4 * MIB
+NEWEST = max(nodejs.RELEASES)
 CASES = {"nested", "through the engine", "constructor", "not ASCII"}
 
 
@@ -49,11 +51,17 @@ def nameless(recording: Recording) -> int:
     )
 
 
-def test_every_chain_is_the_engines(out: Path) -> None:
+@pytest.mark.parametrize(
+    ("release", "workers"), [("", 0), ("", 3), *((release, 0) for release in nodejs.RELEASES)], ids=str
+)
+def test_every_chain_is_the_engines(out: Path, release: str, workers: int) -> None:
+    """... also where each of several threads has an engine of its own."""
     options = ("--overhead-limit", "none", "--probes", "alloc")
-    recording = interpreted.traced(out, tool("node"), SOURCES / SCRIPT, "stacks", options=options, stays=True)
+    words = ("stacks", str(workers)) if workers else ("stacks",)
+    node = nodejs.of(release)
+    recording = interpreted.traced(out, node, SOURCES / SCRIPT, *words, options=options, stays=True)
     witness = [line for line in recording.witness if "case" in line]
-    assert {line["case"] for line in witness} == CASES
+    assert sorted(line["case"] for line in witness) == sorted([*CASES] * (workers or 1))
     least = witness[0]["bytes"]
     found: dict[tuple[str, ...], int] = defaultdict(int)
     lines: set[int] = set()
@@ -66,7 +74,7 @@ def test_every_chain_is_the_engines(out: Path) -> None:
     # Functions that V8 compiles together have one frame: these few rounds are interpreted.
     for case in witness:
         called = tuple(case["chain"][: case["chain"].index("stacks")])
-        assert found[called] == case["count"] * case["bytes"], (case, found)
+        assert found[called] == case["count"] * case["bytes"] * (workers or 1), (case, found)
     assert lines == {site_line(SCRIPT, "allocates")}
     assert not nameless(recording)
     assert lost(out, "python_unreadable") == 0
@@ -92,8 +100,9 @@ def test_names_that_are_gone_are_counted(out: Path) -> None:
     assert lost(out, "python_unreadable") >= 4 * 4
 
 
-def test_clearing(out: Path) -> None:
-    recording = interpreted.traced(out, tool("node"), SOURCES / SCRIPT, "clears", str(ROUNDS), str(BLOCK))
+@pytest.mark.parametrize("release", ["", NEWEST])
+def test_clearing(out: Path, release: str) -> None:
+    recording = interpreted.traced(out, nodejs.of(release), SOURCES / SCRIPT, "clears", str(ROUNDS), str(BLOCK))
     assert recording.dominant == "zeroing", recording.report["verdict"]
     # Compiled, the function may be a part of its caller.
     places = [

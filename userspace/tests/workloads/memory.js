@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * usage: memory.js clears|keeps ROUNDS BYTES
- *        memory.js stacks
+ *        memory.js stacks [WORKERS]
  * It says that it is there, and begins when it reads a line.
  * clears: a cleared buffer each round. keeps: one that is filled again. stacks: allocates at known places, and says
- * what V8 itself says of who called whom there, and ends with the next line: names are read of what is there. At the
- * end a line of JSON: minor page faults of what was done, by the kernel's count.
+ * what V8 itself says of who called whom there, and ends with the next line: names are read of what is there. With
+ * workers each of them does so, in an engine of its own. At the end a line of JSON: minor page faults of what was done,
+ * by the kernel's count.
  */
 'use strict';
 
 const { readSync } = require('fs');
+const { Worker, isMainThread, parentPort } = require('worker_threads');
 
 const COUNT = 13, BLOCK = 8 << 20;
 const said = [];
@@ -77,8 +79,23 @@ function stacks() {
 	nested(3);
 	through(2);
 	new Holder().größe();
-	for (const one of said)
+}
+
+function tell(cases) {
+	for (const one of cases)
 		console.log(JSON.stringify(one));
+}
+
+function inWorkers(count, then) {
+	let left = count;
+
+	function heard(cases) {
+		tell(cases);
+		if (!--left)
+			then();
+	}
+	for (let worker = 0; worker < count; worker++)
+		new Worker(__filename).on('message', heard);
 }
 
 function work(what, rounds, bytes) { /* SITE works */
@@ -92,14 +109,33 @@ function work(what, rounds, bytes) { /* SITE works */
 	}
 }
 
-console.log(JSON.stringify({ ready: true }));
-readSync(0, Buffer.alloc(1));
-const before = process.resourceUsage().minorPageFault;
-const [what, rounds, bytes] = process.argv.slice(2);
-if (what === 'stacks')
-	stacks();
-else
-	work(what, Number(rounds), Number(bytes));
-console.log(JSON.stringify({ faults: process.resourceUsage().minorPageFault - before }));
-if (what === 'stacks')
+function main(what, first, second) {
+	console.log(JSON.stringify({ ready: true }));
 	readSync(0, Buffer.alloc(1));
+	const before = process.resourceUsage().minorPageFault;
+	const end = () => {
+		console.log(JSON.stringify({ faults: process.resourceUsage().minorPageFault - before }));
+		if (what === 'stacks')
+			readSync(0, Buffer.alloc(1));
+	};
+
+	if (what === 'stacks' && first) {
+		inWorkers(Number(first), end);
+		return;
+	}
+	if (what === 'stacks') {
+		stacks();
+		tell(said);
+	} else {
+		work(what, Number(first), Number(second));
+	}
+	end();
+}
+
+if (isMainThread) {
+	main(...process.argv.slice(2));
+} else {
+	stacks();
+	parentPort.postMessage(said);
+	Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0); /* until all have been read */
+}
