@@ -78,9 +78,10 @@ FROM (SELECT CASE what WHEN 'module' THEN 1 ELSE 2 END AS position, pattern, bes
 	FROM library_code WHERE what <> 'function'
 	-- the advice on code without names
 	UNION ALL VALUES (1, '*/node', ''), (1, '*/java', '')
-	UNION ALL SELECT 4, pattern, besides FROM system_code
+	UNION ALL SELECT CASE what WHEN 'package' THEN 5 WHEN 'script' THEN 8 ELSE 4 END,
+		pattern, besides FROM system_code
 	-- whose own it is by where the program lies
-	UNION ALL VALUES (5, '/usr/local/*', ''));
+	UNION ALL VALUES (6, '/usr/local/bin/*', ''), (7, '/usr/local/*', ''));
 
 -- Go's library: by the files of its runtime, or of its packages, as library_frame has it.
 INSERT INTO temp.known

@@ -159,7 +159,6 @@ def test_libraries_are_still_known(tmp_path: Path) -> None:
 INSTALLED = {
     "/usr/lib/secret/libsecret.so.1": (True, True),
     "/usr/local/lib/libsecret.so.1": (False, True),
-    "/usr/local/lib/python3.11/site-packages/secret.so": (False, False),
     "/srv/lib/libsecret.so.1": (False, False),
 }
 
@@ -187,6 +186,37 @@ def test_what_is_installed_is_still_known(tmp_path: Path, executable: str) -> No
             # 1 and 4: a name of its own code, of what is installed.
             assert lines[number] == (4 if seen[executable.startswith("/srv")] else 1), (redact, module)
         assert [lines[number] for number in (200_000, 200_001)] == [6, 6]
+        assert bool(told) == (not redact), told
+
+
+# Of an interpreter's language, and native code of its packages: 3 and 4, a line and a name of what is installed.
+PACKAGED = {
+    ("python", "f", "", "/srv/lib/python3/dist-packages/secret/x.py"): 3,
+    ("python", "f", "", "/usr/local/lib/python3.12/site-packages/secret/x.py"): 3,
+    ("python", "f", "", "/srv/secret/x.py"): 0,
+    ("python", "<module>", "", "/srv/secret/bin/secret"): 3,
+    ("python", "<module>", "", "/usr/local/bin/secret"): 3,
+    ("python", "f", "", "/usr/local/bin/secret"): 0,
+    ("javascript", "f", "", "/srv/node_modules/secret/x.js"): 3,
+    ("ruby", "f", "", "/srv/secret/gems/secret-1.0/lib/secret.rb"): 3,
+    ("native", "f", "/usr/local/lib/python3.11/site-packages/secret.so", ""): 4,
+}
+
+
+def test_packages_are_still_known(tmp_path: Path) -> None:
+    path = tmp_path / "a.memtoll"
+    shutil.copy(RECORDINGS / "format-1.memtoll", path)
+    with closing(sqlite3.connect(path)) as database:
+        for number, (kind, function, module, file) in enumerate(PACKAGED, 100_000):
+            row = (number, function, module, file, 3 if file else 0, kind)
+            database.execute("INSERT INTO frame VALUES (?, ?, ?, ?, ?, ?, 'c0ffee', 16)", row)
+        database.commit()
+    for redact in (False, True):
+        with memtoll.open(path, redact=redact) as rec:
+            rec.views.make("frame_line")
+            lines = dict(rec.views.rows("SELECT frame_id, usable FROM frame_line WHERE frame_id >= 100000"))
+            told = [text for row in rec.views.rows("SELECT * FROM main.frame") for text in row if "secret" in str(text)]
+        assert list(lines.values()) == list(PACKAGED.values()), redact
         assert bool(told) == (not redact), told
 
 

@@ -70,9 +70,13 @@ given AS MATERIALIZED (
 	LEFT JOIN stack_call s ON g.got_call = '' AND s.stack_id = g.got_stack
 	WHERE COALESCE(g.class, '') NOT IN ('zero_read', 'read_populated')
 ),
--- Where not even that is known, it may be calloc, where the process has such blocks of it.
+-- Where not even that is known, it may be calloc, as far as the process has such blocks of it.
 callocs AS MATERIALIZED (
-	SELECT DISTINCT pid FROM call_cost WHERE call = 'calloc' AND bytes >= 131072 * calls
+	SELECT c.pid, 1.0 * c.bytes / u.bytes AS part
+	FROM (SELECT pid, SUM(bytes) AS bytes FROM call_cost
+		WHERE call = 'calloc' AND bytes >= 131072 * calls GROUP BY pid) c
+	JOIN (SELECT pid, SUM(again_bytes) AS bytes FROM given WHERE for_call = ''
+		GROUP BY pid) u ON u.pid = c.pid
 ),
 -- What was mapped where such pages came back, for each byte of them: most of a block may be unused,
 -- and of some blocks more than of others.
@@ -97,11 +101,12 @@ gave AS MATERIALIZED (
 		COALESCE(SUM(CASE WHEN fp.class NOT LIKE '%!_populated' ESCAPE '!'
 			THEN g.again_faults * (fp.mean_ns + fp.blocked_mean_ns) END), 0.0)
 			AS again_touch_ns,
-		SUM(g.by_calloc * g.again_bytes) AS calloc_bytes,
+		CAST(SUM(g.by_calloc * g.again_bytes) AS INTEGER) AS calloc_bytes,
 		SUM(g.by_calloc * g.again_bytes * COALESCE(m.each, 0.0)) AS calloc_made_bytes,
 		SUM(g.by_calloc * g.again_bytes * (m.each IS NULL)) AS calloc_rest_bytes
-	FROM (SELECT *, for_call = 'calloc' OR (for_call = '' AND pid IN (SELECT pid
-		FROM callocs)) AS by_calloc FROM given) g
+	FROM (SELECT n.*, CASE n.for_call WHEN 'calloc' THEN 1.0
+			WHEN '' THEN MIN(1.0, COALESCE(c.part, 0.0)) ELSE 0.0 END AS by_calloc
+		FROM given n LEFT JOIN callocs c ON c.pid = n.pid) g
 	LEFT JOIN fp ON fp.class = g.class
 	LEFT JOIN made m ON g.how = 'munmap' AND m.pid = g.pid AND m.stack_id = g.got_stack
 	GROUP BY g.pid, g.how, g.by_call, g.gave_stack

@@ -215,7 +215,9 @@ OR ((f.file GLOB '[a-z.]*/*.go' OR f.file GLOB '[a-z.]*/*.s') AND EXISTS (
 -- its debug symbols are installed as well, or where it was built with them, and is nobody's own for
 -- that. One beside a program, or in a directory of its own, may well be.
 CREATE TABLE system_code (
-	what    TEXT NOT NULL,		-- module, or file: of code that headers bring into programs
+	-- module; file: of code that headers bring into programs; package: of an interpreter's
+	-- language, and what is native in it; script: what starts what is in a package
+	what    TEXT NOT NULL,
 	pattern TEXT NOT NULL,
 	besides TEXT NOT NULL DEFAULT '',
 	PRIMARY KEY (what, pattern)
@@ -238,10 +240,18 @@ INSERT INTO system_code (what, pattern, besides) VALUES
 ('module', '/snap/*', ''),
 ('module', '/usr/local/lib*', '*-packages/*'),
 ('file', '/usr/include/*', ''),
-('file', '/usr/local/include/*', '');
+('file', '/usr/local/include/*', ''),
+('package', '*/site-packages/*', ''),	-- Python
+('package', '*/dist-packages/*', ''),	-- Python, of Debian
+('package', '*/node_modules/*', ''),
+('package', '*/gems/*', ''),		-- Ruby
+('package', '*/vendor/bundle/*', ''),	-- Ruby, beside a program
+('package', '*/vendor/composer/*', ''),	-- PHP
+('script', '*/bin/*', '');
 
--- The native frames of what is installed, by their numbers. What a program has in /usr/local that
--- lies there itself is its own.
+-- The frames of what is installed, by their numbers. What a program has in /usr/local that lies
+-- there itself is its own, and so is native code of a package that has lines: who develops it has
+-- them.
 CREATE VIEW system_frame AS
 WITH module AS MATERIALIZED (
 	SELECT f.module FROM (SELECT DISTINCT module FROM frame) f
@@ -253,5 +263,12 @@ WITH module AS MATERIALIZED (
 				AND p.executable GLOB l.pattern))
 )
 SELECT f.frame_id FROM frame f
-WHERE f.kind = 'native' AND (f.module IN (SELECT module FROM module)
-	OR EXISTS (SELECT 1 FROM system_code c WHERE c.what = 'file' AND f.file GLOB c.pattern));
+WHERE CASE WHEN f.kind = 'native' THEN f.module IN (SELECT module FROM module)
+	OR EXISTS (SELECT 1 FROM system_code c WHERE c.what = 'file' AND f.file GLOB c.pattern)
+	OR (f.line <= 0 AND EXISTS (SELECT 1 FROM system_code c WHERE c.what = 'package'
+		AND f.module GLOB c.pattern))
+WHEN f.kind IN ('python', 'javascript', 'ruby', 'php') THEN
+	EXISTS (SELECT 1 FROM system_code c WHERE f.file GLOB c.pattern
+		AND (c.what = 'package' OR (c.what = 'script'
+			AND f.function IN ('<module>', '<main>', '{main}'))))
+END;

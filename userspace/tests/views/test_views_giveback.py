@@ -275,6 +275,22 @@ def test_calloc_of_jemalloc_purges_what_was_kept(by_calloc: int, saves: float) -
     assert ("purge-storm" in codes(made)) == (saves > 0.1)
 
 
+@pytest.mark.parametrize(("blocks", "saves"), [(0, 1.0), (1, 1 - 131072 / (FAULTS * PAGE)), (1009, 0.0)])
+def test_unknown_getters_are_calloc_as_far_as_there_are_such_blocks(blocks: int, saves: float) -> None:
+    """Two of Python's own at its start are not those of a library whose allocator purges."""
+    made = stormy("dontneed", 131072)
+    made.allocator("jemalloc", version="5.3.0")
+    made.database.execute("DELETE FROM allocator WHERE kind = 'glibc'")
+    all_ns = made.one("SELECT purge_storm_ns FROM giveback_weight")["purge_storm_ns"]
+    made.database.execute("UPDATE giveback SET got_call = '', got_stack = ? WHERE again_bytes > 0",
+                          (made.stack(("add", "/src/a.c", 6)),))  # fmt: skip
+    if blocks:
+        made.call("calloc", 7, blocks, bytes=blocks * 131072, mmapped_calls=blocks)
+    row = made.one("SELECT purge_storm_ns FROM giveback_weight")
+    assert row["purge_storm_ns"] == pytest.approx(saves * all_ns, rel=0.01, abs=1.0)
+    assert ("purge-storm" in codes(made)) == (saves > 0.1)
+
+
 @pytest.mark.parametrize("how", ["stack", "stack_unmapped"])
 def test_stacks_of_threads_have_advice_of_their_own(how: str) -> None:
     """Whether libc's functions have names or not; a program that makes stacks itself is the program."""

@@ -83,7 +83,6 @@ NOT_LIBRARY: dict[str, tuple[str, str, int, str]] = {
     "an extension of its own": ("scan", "/home/me/scan.c", 7, "/opt/py/lib/python3.12/site-packages/scan.so"),
     "a library of its own": ("pass_on", "/home/me/pass.c", 7, "/srv/lib/libpass.so"),
     "an addon where images of containers have programs": ("fill", "", 0, "/usr/src/app/build/addon.node"),
-    "an extension that was installed": ("scan", "", 0, "/usr/local/lib/python3.12/site-packages/scan.so"),
     "constant": ("core::Engine::size() const", "", 0, "/srv/program"),
     "a package that is called like Go's": ("strings2.Join", "strings2/join.go", 7, "/srv/program"),
     "a package of a module": ("example.com/me/strings.Join", "example.com/me/strings/join.go", 7, "/srv/program"),
@@ -164,6 +163,36 @@ def test_names_of_a_perf_map_beside_an_interpreters_lines() -> None:
     stack = made(facts, MALLOC, ("py::fill:/srv/fill.py", "", 0, "[jit]"), ("fill", "/srv/fill.py", 3, ""), MAIN)
     facts.database.execute("UPDATE frame SET kind = 'python' WHERE function = 'fill'")
     assert facts.one("SELECT caller FROM stack_place WHERE stack_id = ?", stack)["caller"] == "fill.py:3 (fill)"
+
+
+PACKAGES = "/opt/me/lib/python3.12/site-packages"
+EXTENSION = ("scan", "", 0, f"{PACKAGES}/scan.abi3.so")
+WRAPPED = ("Series.sum", f"{PACKAGES}/frames/series.py", 1092, "")
+SCRIPT = ("fill", "/srv/fill.py", 3, "")
+STARTER = ("<module>", "/opt/me/bin/server", 8, "")
+
+
+@pytest.mark.parametrize(
+    ("frames", "place"),
+    [
+        ((EXTENSION, WRAPPED, SCRIPT), "fill.py:3 (fill)"),
+        ((EXTENSION, SCRIPT), "fill.py:3 (fill)"),
+        # Nothing but packages: a server that is installed as one. What starts it says nothing.
+        ((EXTENSION, WRAPPED, STARTER), "series.py:1092 (Series.sum)"),
+        ((EXTENSION, STARTER), "server:8 (<module>)"),
+        ((EXTENSION, WRAPPED, ("main", "/home/me/bin/tool", 12, "")), "tool:12 (main)"),
+        # With lines it is built here.
+        ((("scan", "/home/me/scan.c", 7, EXTENSION[3]), WRAPPED, SCRIPT), "scan.c:7 (scan)"),
+        ((("fill", "/srv/app/node_modules/buffers/index.js", 3, ""), SCRIPT), "fill.py:3 (fill)"),
+        ((("fill", "/var/lib/gems/3.1.0/gems/buffers-1.0/lib/buffers.rb", 3, ""), SCRIPT), "fill.py:3 (fill)"),
+    ],
+)
+def test_whose_a_package_is(frames: tuple[tuple[str, str, int, str], ...], place: str) -> None:
+    """Own code comes before it, however far out it stands."""
+    facts = Facts()
+    stack = made(facts, MALLOC, *frames, ("PyRun_Main", "", 0, "/usr/bin/python3.12"))
+    facts.database.execute("UPDATE frame SET kind = 'python' WHERE module = ''")
+    assert facts.one("SELECT caller FROM stack_place WHERE stack_id = ?", stack)["caller"] == place
 
 
 def test_function_of_javascript_without_a_line() -> None:
