@@ -56,12 +56,14 @@ INSERT INTO idiom (position, code, language, function, text) VALUES
 'In Ruby io.read(n, buffer) and io.readpartial(n, buffer) read into a String that is kept.'),
 (18, 'own-storm', 'PHP', '',
 'In PHP each block of 2 MiB or more is mapped and unmapped by itself (ZendMM''s huge blocks): what
-	is handled in pieces of 1 MiB is taken from memory that ZendMM keeps.');
+	is handled in pieces of 1 MiB is taken from memory that ZendMM keeps.'),
+(19, 'purge-storm', 'Python', '*je_arrow_*',
+'Arrow has other allocators, too: ARROW_DEFAULT_MEMORY_POOL=mimalloc is one that keeps more.');
 
 -- What a collector looks at is all that is alive, however long the program has not used it. By what
 -- its threads run, and stops of the program are for: its marking has a hundred names.
 INSERT INTO idiom (position, code, language, function, text)
-SELECT 18 + ROW_NUMBER() OVER (), 'swap-in', column1, column2,
+SELECT 19 + ROW_NUMBER() OVER (), 'swap-in', column1, column2,
 	'In ' || column1 || ' the collector touches them, which looks at all that is alive, however'
 	|| ' long nobody has used it: it stays in memory with ' || column3
 	|| ' below what it may keep, or where less stays alive.'

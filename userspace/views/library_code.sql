@@ -245,8 +245,7 @@ INSERT INTO system_code (what, pattern, besides) VALUES
 ('package', '*/dist-packages/*', ''),	-- Python, of Debian
 ('package', '*/node_modules/*', ''),
 ('package', '*/gems/*', ''),		-- Ruby
-('package', '*/vendor/bundle/*', ''),	-- Ruby, beside a program
-('package', '*/vendor/composer/*', ''),	-- PHP
+('package', '*/vendor/*/*', ''),		-- PHP, and Ruby beside a program
 ('script', '*/bin/*', '');
 
 -- The frames of what is installed, by their numbers. What a program has in /usr/local that lies

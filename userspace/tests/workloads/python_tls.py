@@ -26,7 +26,7 @@ print('{"ready": true}', flush=True)
 sys.stdin.readline()
 got = 0
 for _ in range(count):
-    got += len(tls.recv(size))
+    got += len(tls.recv(size))  # /* SITE receives */
 lines, first = inspect.getsourcelines(SSL.Connection.recv)
 print(
     json.dumps(
