@@ -13,13 +13,14 @@
 #define MODULES_MAX 4
 /*
  * runtime.moduledata: the address of the table, that of its names, ...; then where the code begins
- * and, behind two words that 1.20 added, what function data is relative to.
+ * and, behind two words that 1.20 added and three that 1.27 did, what function data is relative to.
  */
 #define MODULE_TABLE 0
 #define MODULE_NAMES 8
 #define MODULE_TEXT 176
 #define MODULE_DATA_1_18 304
 #define MODULE_DATA_1_20 320
+#define MODULE_DATA_1_27 344
 
 struct section {
 	GElf_Shdr header;
@@ -29,7 +30,8 @@ struct section {
 struct image {
 	Elf *elf;
 	struct section table;
-	uint64_t text; /* address of .text; 0: none */
+	uint64_t text;	/* address of .text; 0: none */
+	bool has_types; /* in a section of their own: from 1.27 on */
 	GElf_Half machine;
 };
 
@@ -52,7 +54,7 @@ static bool ends_with(const char *text, const char *end)
 	return length >= tail && !strcmp(text + length - tail, end);
 }
 
-/* ".gopclntab", ".data.rel.ro.gopclntab" where the program is position-independent. */
+/* ".gopclntab", ".data.rel.ro.gopclntab" where the program is position-independent; so the others. */
 static bool find_sections(struct image *image)
 {
 	Elf_Scn *section = NULL;
@@ -71,6 +73,8 @@ static bool find_sections(struct image *image)
 		name = elf_strptr(image->elf, names, found.sh_name);
 		if (name && !strcmp(name, ".text"))
 			image->text = found.sh_addr;
+		if (name && ends_with(name, ".go.type"))
+			image->has_types = true;
 		if (name && ends_with(name, ".gopclntab")) {
 			image->table.header = found;
 			image->table.bytes = bytes_of(section, &found, TABLE_MAX);
@@ -140,8 +144,10 @@ struct module {
 	uint64_t text, data;
 };
 
-static uint64_t data_offset(const struct go_table *table)
+static uint64_t data_offset(const struct image *image, const struct go_table *table)
 {
+	if (image->has_types)
+		return MODULE_DATA_1_27;
 	return table->starts_lines ? MODULE_DATA_1_20 : MODULE_DATA_1_18;
 }
 
@@ -164,7 +170,7 @@ static bool find_in_data(const struct image *image, const struct go_table *table
 			if (word_in(bytes, at + MODULE_TABLE, &first) &&
 			    first == image->table.header.sh_addr && second == names &&
 			    word_in(bytes, at + MODULE_TEXT, &module->text) &&
-			    word_in(bytes, at + data_offset(table), &module->data))
+			    word_in(bytes, at + data_offset(image, table), &module->data))
 				return true;
 	}
 	return false;
@@ -198,7 +204,7 @@ static bool find_relocated(const struct image *image, const struct go_table *tab
 
 		if (relocated(image, at + MODULE_NAMES, &second) && second == names &&
 		    relocated(image, at + MODULE_TEXT, &module->text) &&
-		    relocated(image, at + data_offset(table), &module->data))
+		    relocated(image, at + data_offset(image, table), &module->data))
 			return true;
 	}
 	return false;

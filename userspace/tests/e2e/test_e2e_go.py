@@ -62,9 +62,13 @@ def test_clearing_has_a_function_and_a_line(out: Path, programs: dict[str, Path]
     assert "sync.Pool" in said and "calloc" not in said
 
 
-def test_memory_that_the_program_returns(out: Path, programs: dict[str, Path]) -> None:
+@pytest.mark.parametrize("form", ["stripped", "of the newest release"])
+def test_memory_that_the_program_returns(out: Path, tmp_path: Path, programs: dict[str, Path], form: str) -> None:
     size = 48 * MIB
-    recording = record(out, command=[programs["stripped"], "returns", str(RETURNS), str(size)], exact=False)
+    program = programs.get(form) or golang.build(
+        SOURCES / SOURCE, tmp_path / "newest", golang.STRIPPED, release=golang.NEWEST
+    )
+    recording = record(out, command=[program, "returns", str(RETURNS), str(size)], exact=False)
     pages = RETURNS * size // PAGE
     assert recording.witness[-1]["minflt"] >= pages
     assert recording.toll("zero.kernel", "pages") >= pages * 0.99
