@@ -94,7 +94,7 @@ def test_columns_that_are_cleared(out: Path, python: Path, library: str, rounds:
 
 @pytest.mark.parametrize("library", ["numpy", "polars", "arrow"])
 def test_columns_that_are_kept(out: Path, python: Path, library: str) -> None:
-    recording = interpreted.traced(out, *command(python, library, "keeps", 61))
+    recording = interpreted.traced(out, *command(python, library, "keeps", 211))
     assert recording.witness[-1]["faults"] * PAGE < recording.witness[-1]["bytes"]
     assert recording.dominant == "compute", recording.report["verdict"]
     assert set(advice(recording)) == {"none"}
