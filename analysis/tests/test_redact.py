@@ -155,6 +155,15 @@ def test_libraries_are_still_known(tmp_path: Path) -> None:
             assert kept.split("-")[0] in frames[number], frames[number]
 
 
+def usable(path: Path, redact: bool) -> tuple[dict[int, int], bool]:
+    """What each frame added is good for in a sentence, and whether any tells the secret."""
+    with memtoll.open(path, redact=redact) as rec:
+        rec.views.make("frame_line")
+        lines = rec.views.rows("SELECT frame_id, usable FROM frame_line WHERE frame_id >= 100000")
+        frames = rec.views.rows("SELECT * FROM main.frame")
+    return dict(lines), any("secret" in str(text) for row in frames for text in row)
+
+
 # Whose is a frame of a library, to a program in /usr/local and to one elsewhere.
 INSTALLED = {
     "/usr/lib/secret/libsecret.so.1": (True, True),
@@ -178,15 +187,12 @@ def test_what_is_installed_is_still_known(tmp_path: Path, executable: str) -> No
             database.execute(insert, (number, function, "/srv/secret", file))
         database.commit()
     for redact in (False, True):
-        with memtoll.open(path, redact=redact) as rec:
-            rec.views.make("frame_line")
-            lines = dict(rec.views.rows("SELECT frame_id, usable FROM frame_line WHERE frame_id >= 100000"))
-            told = [text for row in rec.views.rows("SELECT * FROM main.frame") for text in row if "secret" in str(text)]
+        lines, told = usable(path, redact)
         for number, (module, seen) in enumerate(INSTALLED.items(), 100_000):
             # 1 and 4: a name of its own code, of what is installed.
             assert lines[number] == (4 if seen[executable.startswith("/srv")] else 1), (redact, module)
         assert [lines[number] for number in (200_000, 200_001)] == [6, 6]
-        assert bool(told) == (not redact), told
+        assert told == (not redact)
 
 
 # Of an interpreter's language, and native code of its packages: 3 and 4, a line and a name of what is installed.
@@ -212,12 +218,9 @@ def test_packages_are_still_known(tmp_path: Path) -> None:
             database.execute("INSERT INTO frame VALUES (?, ?, ?, ?, ?, ?, 'c0ffee', 16)", row)
         database.commit()
     for redact in (False, True):
-        with memtoll.open(path, redact=redact) as rec:
-            rec.views.make("frame_line")
-            lines = dict(rec.views.rows("SELECT frame_id, usable FROM frame_line WHERE frame_id >= 100000"))
-            told = [text for row in rec.views.rows("SELECT * FROM main.frame") for text in row if "secret" in str(text)]
+        lines, told = usable(path, redact)
         assert list(lines.values()) == list(PACKAGED.values()), redact
-        assert bool(told) == (not redact), told
+        assert told == (not redact)
 
 
 def test_programs_nobody_looked_at_are_still_known(tmp_path: Path) -> None:

@@ -105,8 +105,7 @@ _Static_assert(NUMBER_SHIFT + 1 == V8_CONSTANTS, "python_offsets.h has their num
  */
 #define SCOPE_SLOTS 16 /* that are looked at */
 #define LOCALS_MAX 75  /* more of them are in a table of their own */
-#define PLACE_FIRST \
-	3 /* the index of what follows the numbers, and of the place if it comes first */
+#define NUMBERS 3      /* the index of what follows them */
 #define HAS_CLASS_VARIABLE(flags) ((flags) >> 10 & 1)
 #define HAS_OWN_VARIABLE(flags) ((flags) >> 12 & 3)
 #define HAS_INFERRED_NAME(flags) ((flags) >> 14 & 1)
@@ -362,7 +361,7 @@ static void read_place(const uint64_t *slots, struct scope *scope)
 static void read_scope(pid_t pid, const int32_t *v8, uint64_t object, struct scope *scope)
 {
 	uint64_t slots[SCOPE_SLOTS], flags = field(pid, object, 8), locals;
-	bool place_first = v8[SCOPE_FIRST] >= PLACE_FIRST + 2;
+	bool place_first = v8[SCOPE_FIRST] >= NUMBERS + 2;
 	uint64_t first = v8[SCOPE_FIRST];
 	size_t at = 0;
 
@@ -371,7 +370,7 @@ static void read_scope(pid_t pid, const int32_t *v8, uint64_t object, struct sco
 	locals = field(pid, object, 8 + 8 * v8[SCOPE_LOCALS]) >> 32;
 	if (locals > SOURCE_MAX)
 		return;
-	if (place_first && code_peek(pid, object - 1 + 8 + 8 * PLACE_FIRST, slots, 16))
+	if (place_first && code_peek(pid, object - 1 + 8 + 8 * NUMBERS, slots, 2 * sizeof(*slots)))
 		read_place(slots, scope);
 	first += locals < LOCALS_MAX ? 2 * locals : 1 + locals;
 	if (!code_peek(pid, object - 1 + 8 + 8 * first, slots, sizeof(slots)))
