@@ -169,6 +169,7 @@ struct giveback *giveback_new(void)
 
 	giveback->processes = g_hash_table_new_full(NULL, NULL, NULL, process_free);
 	giveback->sums = g_hash_table_new_full(sum_hash, sum_equal, NULL, g_free);
+	giveback->came_again = came_again_new();
 	giveback->budget.left = PARTS_MAX;
 	giveback->ranges_left = RANGES_MAX;
 	giveback->pools_left = POOLS_MAX;
@@ -181,6 +182,7 @@ void giveback_free(struct giveback *giveback)
 		return;
 	g_hash_table_destroy(giveback->processes);
 	g_hash_table_destroy(giveback->sums);
+	came_again_free(giveback->came_again);
 	g_free(giveback);
 }
 
@@ -356,6 +358,7 @@ void giveback_run(struct giveback *giveback, const struct memtoll_run *run, uint
 
 	if (!brings_in(run->fault_class) || !run->pages || end <= at)
 		return;
+	came_again_brought(giveback->came_again, run);
 	process = process_get(giveback, run->tgid);
 	while (at < end) {
 		uint64_t limit = end;
@@ -364,6 +367,30 @@ void giveback_run(struct giveback *giveback, const struct memtoll_run *run, uint
 		extents_use(giveback, process, run, at, limit, back);
 		at = limit;
 	}
+}
+
+static void add_again(void *context, const struct giveback_sum *part)
+{
+	struct giveback_sum *sum = sum_get(context, &(struct giveback_sum){
+							    .pid = part->pid,
+							    .how = part->how,
+							    .gave_stack = part->gave_stack,
+							    .got_stack = part->got_stack,
+							    .gave_fn = part->gave_fn,
+							    .got_fn = part->got_fn,
+							    .fault_class = part->fault_class,
+						    });
+
+	sum->again_pages += part->again_pages;
+	sum->again_faults += part->again_faults;
+	sum->twice_pages += part->twice_pages;
+}
+
+void giveback_unspoken(struct giveback *giveback, const struct memtoll_run *part)
+{
+	if (brings_in(part->fault_class))
+		came_again_unspoken(giveback->came_again, giveback->sums, part, add_again,
+				    giveback);
 }
 
 /* ---- facts ---- */
@@ -380,6 +407,7 @@ void giveback_drain(struct giveback *giveback, giveback_fn *on_sum, void *contex
 	GHashTableIter iter;
 	gpointer value;
 
+	came_again_keep(giveback->came_again, giveback->sums);
 	giveback->swept = false;
 	g_hash_table_iter_init(&iter, giveback->processes);
 	while (g_hash_table_iter_next(&iter, NULL, &value)) {

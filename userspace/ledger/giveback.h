@@ -43,6 +43,12 @@ void giveback_mapping(struct giveback *giveback, const struct memtoll_mapping *m
 void giveback_run(struct giveback *giveback, const struct memtoll_run *run, uint64_t owner_stack,
 		  uint8_t owner_fn);
 
+/*
+ * Faults for whom none that was seen has spoken (ledger_on_unspoken): so many of part's class, with so
+ * many pages. As many of them count as come again as of those that were seen.
+ */
+void giveback_unspoken(struct giveback *giveback, const struct memtoll_run *part);
+
 /* The memory of a process is gone, or its id is another's. */
 void giveback_restart(struct giveback *giveback, pid_t pid);
 

@@ -10,6 +10,7 @@
 
 #include "base/pagebits.h"
 #include "base/ranges.h"
+#include "ledger/came_again.h"
 #include "ledger/giveback.h"
 
 /* The call that released memory, or got it. */
@@ -107,6 +108,7 @@ struct process {
 struct giveback {
 	GHashTable *processes; /* pid -> struct process */
 	GHashTable *sums;      /* struct giveback_sum -> itself */
+	struct came_again *came_again;
 	struct pagebits_budget budget;
 	size_t ranges_left;
 	bool swept; /* since the last drain: ranges that are all in use again are dropped */

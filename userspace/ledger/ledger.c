@@ -126,6 +126,12 @@ void ledger_on_run(struct ledger *ledger, run_fn *callback, void *context)
 	ledger->on_run_context = context;
 }
 
+void ledger_on_unspoken(struct ledger *ledger, unspoken_fn *callback, void *context)
+{
+	ledger->on_unspoken = callback;
+	ledger->on_unspoken_context = context;
+}
+
 static struct process_ledger *process_get(struct ledger *ledger, pid_t pid)
 {
 	struct process_ledger *process;

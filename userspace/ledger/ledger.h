@@ -103,9 +103,12 @@ typedef void charge_fn(void *context, const struct charge *charge);
 typedef void life_fn(void *context, const struct life *life);
 typedef void run_fn(void *context, const struct memtoll_run *run, uint64_t allocated_stack,
 		    uint8_t allocated_fn);
+typedef void unspoken_fn(void *context, const struct memtoll_run *part);
 
 /* Called for every run, or part of one, as soon as it is charged. */
 void ledger_on_run(struct ledger *ledger, run_fn *callback, void *context);
+/* Called for each part of faults of ledger_unspoken: pid, class, faults and pages; no run has it. */
+void ledger_on_unspoken(struct ledger *ledger, unspoken_fn *callback, void *context);
 
 void ledger_drain(struct ledger *ledger, charge_fn *on_charge, life_fn *on_life, void *context);
 

@@ -37,6 +37,8 @@ struct ledger {
 	bool thinned;	 /* not all faults are looked at: no page is known to be unused */
 	run_fn *on_run;
 	void *on_run_context;
+	unspoken_fn *on_unspoken;
+	void *on_unspoken_context;
 };
 
 /* pid -> what was seen of it, most of it lately. */

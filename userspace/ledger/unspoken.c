@@ -162,12 +162,15 @@ static void give(struct ledger *ledger, const struct charge *like, uint64_t faul
 		.area = like->area,
 		.inode = like->inode,
 		.dev = like->dev,
+		.faults = faults,
 		.pages = (unsigned __int128)faults * like->pages / like->faults,
 	};
 
 	charge->faults += faults;
 	charge->pages += part.pages;
 	accesses_unspoken(ledger->accesses, &part, like->allocated_fn, like->allocated_stack);
+	if (ledger->on_unspoken)
+		ledger->on_unspoken(ledger->on_unspoken_context, &part);
 }
 
 /* charges: pointers to struct charge. False: there are none. */

@@ -200,6 +200,11 @@ static void observe(const struct consumers *consumers, const struct consumers_co
 		observers_add(config->observers, &table[i]);
 }
 
+static void on_unspoken(void *context, const struct memtoll_run *part)
+{
+	giveback_unspoken(context, part);
+}
+
 struct consumers *consumers_new(const struct consumers_config *config)
 {
 	struct consumers *consumers = g_new0(struct consumers, 1);
@@ -208,6 +213,7 @@ struct consumers *consumers_new(const struct consumers_config *config)
 	consumers->ledger = ledger_new();
 	ledger_set_min_size(consumers->ledger, config->min_size);
 	consumers->giveback = giveback_new();
+	ledger_on_unspoken(consumers->ledger, on_unspoken, consumers->giveback);
 	consumers->advised = advised_new();
 	consumers->thresholds = thresholds_new();
 	consumers->sampled = sampled_new(config->sample, config->min_size);

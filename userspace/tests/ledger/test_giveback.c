@@ -386,6 +386,45 @@ static void test_faults_that_are_passed_over(void **state)
 	assert_int_equal(total_of(giveback, GIVEBACK_FIXED).again_pages, 0);
 }
 
+/*
+ * Faults of which nothing is known but how many there were: as many as of those that were seen come
+ * again, of this slice and of those before, also of a process that has ended.
+ */
+static void test_faults_for_whom_none_has_spoken(void **state)
+{
+	const struct memtoll_run part = {
+		.tgid = PID, .fault_class = FAULT_ZERO, .faults = 2018, .pages = 2018
+	};
+	struct memtoll_run other = part;
+	struct giveback *giveback = *state;
+	struct giveback_sum sum;
+	int round;
+
+	for (round = 0; round < 2; round++) {
+		set_break(giveback, HEAP, HEAP + 1009 * PAGE, 10 * round + 1);
+		touch(giveback, HEAP, 1009, 10 * round + 2);
+		if (!round)
+			set_break(giveback, HEAP + 1009 * PAGE, HEAP, 3);
+	}
+	giveback_unspoken(giveback, &part);
+	sum = total_of(giveback, GIVEBACK_BRK);
+	assert_int_equal(sum.again_pages, 1009 + 1009);
+	assert_int_equal(sum.again_faults, 1009 + 1009);
+	giveback_restart(giveback, PID);
+	giveback_unspoken(giveback, &part);
+	sum = total_of(giveback, GIVEBACK_BRK);
+	/* Halves are rounded down. */
+	assert_in_range(sum.again_pages, 1009 - 2, 1009);
+	other.tgid = PID + 1;
+	giveback_unspoken(giveback, &other);
+	other = part;
+	other.fault_class = FAULT_ZERO_HUGE;
+	giveback_unspoken(giveback, &other);
+	other.fault_class = FAULT_FILE;
+	giveback_unspoken(giveback, &other);
+	assert_int_equal(total_of(giveback, GIVEBACK_BRK).again_pages, 0);
+}
+
 /* The top of a heap is given back, then all of the heap goes; another call needs the next heap. */
 static void test_heap_that_was_trimmed(void **state)
 {
@@ -756,6 +795,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_span_of_steps, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_munmap, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_faults_that_are_passed_over, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_faults_for_whom_none_has_spoken, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(test_heap_of_an_arena, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_heap_that_was_trimmed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stack_of_a_thread_comes_again, setup,

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * came_again.h: where faults are passed over for whom no other has spoken (unspoken.c), how many of
+ * their pages had been given back: as many as of those that were seen of the process lately, and by
+ * the same calls.
+ */
+#ifndef MEMTOLL_CAME_AGAIN_H
+#define MEMTOLL_CAME_AGAIN_H
+
+#include <glib.h>
+
+#include "bpf/wire/records.h"
+#include "ledger/giveback.h"
+
+struct came_again;
+
+struct came_again *came_again_new(void);
+void came_again_free(struct came_again *came);
+
+/* Its pages, with those that they stand for, were brought in, given back before or not. */
+void came_again_brought(struct came_again *came, const struct memtoll_run *run);
+
+/*
+ * Of so many faults and pages (of part nothing else counts but whose and which they are), those that came again; on_part has a sum for each way in which they
+ * did. now: struct giveback_sum, those of since the last drain.
+ */
+void came_again_unspoken(struct came_again *came, GHashTable *now, const struct memtoll_run *part,
+			 giveback_fn *on_part, void *context);
+
+/* Sums are about to be drained: what was seen by now counts for half from then on. */
+void came_again_keep(struct came_again *came, GHashTable *now);
+
+#endif /* MEMTOLL_CAME_AGAIN_H */
