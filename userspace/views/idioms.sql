@@ -58,12 +58,15 @@ INSERT INTO idiom (position, code, language, function, text) VALUES
 'In PHP each block of 2 MiB or more is mapped and unmapped by itself (ZendMM''s huge blocks): what
 	is handled in pieces of 1 MiB is taken from memory that ZendMM keeps.'),
 (19, 'purge-storm', 'Python', '*je_arrow_*',
-'Arrow has other allocators, too: ARROW_DEFAULT_MEMORY_POOL=mimalloc is one that keeps more.');
+'Arrow has other allocators, too: ARROW_DEFAULT_MEMORY_POOL=mimalloc is one that keeps more.'),
+(20, '*storm', 'JavaScript', '',
+'In Node.js a Buffer or an array that is kept and filled again stays (fs.readSync(fd, buffer)): one
+	that nobody has goes with the next collection, and where it is large its pages go with it.');
 
 -- What a collector looks at is all that is alive, however long the program has not used it. By what
 -- its threads run, and stops of the program are for: its marking has a hundred names.
 INSERT INTO idiom (position, code, language, function, text)
-SELECT 19 + ROW_NUMBER() OVER (), 'swap-in', column1, column2,
+SELECT 20 + ROW_NUMBER() OVER (), 'swap-in', column1, column2,
 	'In ' || column1 || ' the collector touches them, which looks at all that is alive, however'
 	|| ' long nobody has used it: it stays in memory with ' || column3
 	|| ' below what it may keep, or where less stays alive.'

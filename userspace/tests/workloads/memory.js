@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * usage: memory.js clears|keeps ROUNDS BYTES
+ * usage: memory.js clears|keeps|returns|lists ROUNDS BYTES
  *        memory.js stacks [WORKERS]
  * It says that it is there, and begins when it reads a line.
- * clears: a cleared buffer each round. keeps: one that is filled again. stacks: allocates at known places, and says
+ * clears: a cleared buffer each round. keeps: one that is filled again. returns: one that is not cleared but filled,
+ * and collected then; lists: an array of numbers likewise. stacks: allocates at known places, and says
  * what V8 itself says of who called whom there, and ends with the next line: names are read of what is there. With
  * workers each of them does so, in an engine of its own. At the end a line of JSON: minor page faults of what was done,
  * by the kernel's count.
@@ -11,6 +12,8 @@
 'use strict';
 
 const { readSync } = require('fs');
+const { setFlagsFromString } = require('v8');
+const { runInNewContext } = require('vm');
 const { Worker, isMainThread, parentPort } = require('worker_threads');
 
 const COUNT = 13, BLOCK = 8 << 20;
@@ -26,6 +29,14 @@ function change(kept, round) { /* SITE keeps */
 	for (let at = 0; at < kept.length; at += 7)
 		sum += kept[at] = round;
 	return sum;
+}
+
+function fetch(bytes) { /* SITE returns */
+	return Buffer.allocUnsafeSlow(bytes).fill(1).length;
+}
+
+function list(bytes) { /* SITE lists */
+	return new Array(bytes / 8).fill(0.5).length;
 }
 
 /* Names alone: V8 says of calls where they are, memtoll where the function begins. */
@@ -98,14 +109,22 @@ function inWorkers(count, then) {
 		new Worker(__filename).on('message', heard);
 }
 
+function collector() {
+	setFlagsFromString('--expose-gc');
+	return runInNewContext('gc');
+}
+
 function work(what, rounds, bytes) { /* SITE works */
-	const kept = Buffer.alloc(bytes);
+	const made = { clears: answer, returns: fetch, lists: list }[what];
+	const kept = Buffer.alloc(bytes), collect = collector();
 
 	for (let round = 0; round < rounds; round++) {
-		if (what === 'clears')
-			answer(bytes);
+		if (made)
+			made(bytes);
 		else
 			change(kept, round);
+		if (what === 'returns' || what === 'lists')
+			collect();
 	}
 }
 
