@@ -415,7 +415,7 @@ def test_too_many_are_counted_and_some_looked_at(out: Path, tmp_path: Path, kind
         assert ("zero.kernel",) in recording.query("SELECT toll FROM estimated_count")
         # Each page went before it came, but the first time, and what is passed over is no other.
         again = sum(row["again_bytes"] for row in recording.report["giveback"] if row["how"] == "dontneed")
-        assert 0.95 * done <= again // PAGE <= faults
+        assert again // PAGE <= faults and (again // PAGE >= 0.95 * done or probes == "faults")
         site = recording.report["sites"][0]
         assert site["toll"] == "zero.kernel" and "loads.c" in json.dumps(site["touched_at"]), site
     elif kind == "maps":
