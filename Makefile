@@ -52,7 +52,7 @@ endif
 
 # What defines a map comes before what uses it: bpftool before 7.4 mixes them up otherwise.
 BPF_FIRST := state/settings state/losses state/emit state/processes state/threads stacks/stack \
-	     stacks/unwind_tables stacks/memo stacks/python stacks/ruby stacks/php stacks/v8 \
+	     stacks/unwind_tables stacks/memo stacks/python stacks/ruby stacks/php stacks/v8 stacks/java \
 	     memory/page_state probes/read
 BPF_SOURCES := $(filter-out bpf/checks/% bpf/machine/%,$(wildcard bpf/*/*.bpf.c))
 BPF_OBJECTS := $(patsubst bpf/%.c,$(O)/bpf/%.o,$(BPF_FIRST:%=bpf/%.bpf.c) \

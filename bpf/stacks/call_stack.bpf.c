@@ -94,7 +94,7 @@ int stack_of_call(struct thread *thread)
 	known = memos_of_call(thread);
 	if (known)
 		memo = memo_new(known);
-	stack_walk(&thread->stack, &thread->walk, memo);
+	stack_walk(&thread->stack, &thread->walk, memo, &thread->python);
 	memo_keep(memo, thread->call.caller, &thread->stack);
 	return 0;
 }

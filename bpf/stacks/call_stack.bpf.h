@@ -65,6 +65,7 @@ static __always_inline __u64 stack_on(struct thread *thread, struct memtoll_stac
 		if (!call_find_caller(thread)) {
 			stack_ends_in_probe(stack);
 			walk->generated_bp = 0;
+			python->python.depth = 0;
 			goto out;
 		}
 		stack->frames[2] = thread->call.caller;
@@ -75,7 +76,7 @@ static __always_inline __u64 stack_on(struct thread *thread, struct memtoll_stac
 		walk->exact = 0;
 		walk->leaf = 0;
 	}
-	stack_walk(stack, walk, memo);
+	stack_walk(stack, walk, memo, python);
 out:
 	return stack_add_python(stack, python, walk, stack->id);
 }

@@ -244,6 +244,9 @@ static int read_on(__u32 i, void *context)
 	case INTERPRETER_V8:
 		reading->frame = v8_frame(reading->walk, reading->process, reading->frame);
 		break;
+	case INTERPRETER_JAVA:
+		reading->frame = java_frame(reading->walk, reading->process, reading->frame);
+		break;
 	default:
 		reading->frame = python_frame(reading->walk, reading->process, reading->frame);
 	}
@@ -263,7 +266,8 @@ static int python_hash_on(__u32 i, void *context)
 
 	if (i >= MEMTOLL_PYTHON_DEPTH || i >= python->depth)
 		return 1;
-	hashing->id = mix(mix(hashing->id, python->frames[i].code), python->frames[i].instruction);
+	hashing->id = mix(mix(hashing->id, python->frames[i].code),
+			  python->frames[i].instruction | (__u64)python->frames[i].flags << 32);
 	return 0;
 }
 
@@ -283,7 +287,8 @@ __u64 python_walk(struct python_walk *walk, const struct memtoll_target *process
 	python = &walk->python;
 	hashing.python = python;
 	python->tgid = bpf_get_current_pid_tgid() >> 32;
-	python->depth = 0;
+	if (process->python.kind != INTERPRETER_JAVA)
+		python->depth = 0;
 	python->flags = 0;
 	/* Without a state there is an interpreter all the same, but no knowing where it is. */
 	walk->top.frame_at = process->python.runtime;
@@ -294,10 +299,13 @@ __u64 python_walk(struct python_walk *walk, const struct memtoll_target *process
 		php_top(walk, process);
 	else if (process->python.kind == INTERPRETER_V8)
 		v8_top(walk, process);
+	else if (process->python.kind == INTERPRETER_JAVA)
+		java_top(walk, process);
 	else if (find_state(walk, process))
 		find_top(walk, &process->python);
-	reading.frame =
-		process->python.kind == INTERPRETER_V8 ? walk->generated_bp : walk->top.frame;
+	reading.frame = process->python.kind == INTERPRETER_V8	 ? walk->generated_bp :
+			process->python.kind == INTERPRETER_JAVA ? 1 :
+								   walk->top.frame;
 	/* Twice as many: of 3.12 and later every other frame may be a shim. */
 	repeat(2 * MEMTOLL_PYTHON_DEPTH, read_on, &reading);
 	if (reading.frame)

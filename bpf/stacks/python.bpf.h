@@ -30,6 +30,9 @@ int php_top(struct python_walk *walk, const struct memtoll_target *process);
 __u64 php_frame(struct python_walk *walk, const struct memtoll_target *process, __u64 frame);
 int v8_top(struct python_walk *walk, const struct memtoll_target *process);
 __u64 v8_frame(struct python_walk *walk, const struct memtoll_target *process, __u64 frame);
+/* Java's frames are noted by the stack's walk, each where rbp is. */
+int java_top(struct python_walk *walk, const struct memtoll_target *process);
+__u64 java_frame(struct python_walk *walk, const struct memtoll_target *process, __u64 frame);
 __u64 python_walk(struct python_walk *walk, const struct memtoll_target *process, __u64 id);
 int python_emit(__u64 id, struct memtoll_python *python);
 __u64 python_add(struct memtoll_stack *stack, struct python_walk *walk, __u64 id);

@@ -17,6 +17,7 @@
 #include "state/rates.bpf.h"
 #include "state/row.bpf.h"
 #include "stacks/call_stack.bpf.h"
+#include "stacks/java.bpf.h"
 #include "stacks/memo.bpf.h"
 #include "stacks/stack.bpf.h"
 #include "stacks/unwind.bpf.h"
@@ -150,6 +151,9 @@ struct walking {
 	struct memtoll_stack *stack;
 	struct unwind *walk;
 	struct memo *memo; /* NULL: none is made */
+	struct python_walk *python;
+	__u64 java; /* code of Java's interpreter, and how much; 0: of another, or of none */
+	__u64 java_bytes;
 	__u32 depth;
 	__u32 steps;
 };
@@ -159,7 +163,11 @@ static int walk_on(__u32 i, void *context)
 {
 	struct walking *walking = context;
 	__u64 address = walking->walk->ip;
-	__u32 step = unwind_step(walking->walk);
+	__u32 step;
+
+	if (address - walking->java < walking->java_bytes)
+		java_note(walking->python, walking->walk);
+	step = unwind_step(walking->walk);
 
 	walking->steps = i;
 	/*
@@ -180,15 +188,16 @@ static int walk_on(__u32 i, void *context)
 /*
  * Append the callers of the last frame of a stack, whose registers the walk holds. Frames of which
  * the first is exact already are in it. memo: NULL, or with sp set; its steps are 0 where the walk
- * depended on more than it can hold.
+ * depended on more than it can hold. python: where frames of Java are noted that are passed.
  */
-int stack_walk(struct memtoll_stack *stack, struct unwind *walk, struct memo *memo)
+int stack_walk(struct memtoll_stack *stack, struct unwind *walk, struct memo *memo,
+	       struct python_walk *python)
 {
-	struct walking walking = { .stack = stack, .walk = walk, .memo = memo };
+	struct walking walking = { .stack = stack, .walk = walk, .memo = memo, .python = python };
 	struct memtoll_target *process;
 	__u32 tgid;
 
-	if (!stack || !walk)
+	if (!stack || !walk || !python)
 		return 0;
 	walk->began_ns = bpf_ktime_get_ns();
 	walk->generated_bp = 0;
@@ -197,6 +206,7 @@ int stack_walk(struct memtoll_stack *stack, struct unwind *walk, struct memo *me
 	walk->process_table = process ? process->unwind_table : 0;
 	stack->how = walk->process_table ? UNWIND_CFI : UNWIND_FP;
 	walking.depth = stack->depth;
+	java_begin(python, process, &walking.java, &walking.java_bytes);
 	stack_mix_first(stack, walk);
 	if (memo) {
 		memo->hash = 0;

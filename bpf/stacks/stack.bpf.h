@@ -33,7 +33,8 @@ struct memo;
  * which makes loading ten times as fast. Their pointers may be NULL as far as it knows.
  */
 int stack_announce(__u32 tgid, __u64 id);
-int stack_walk(struct memtoll_stack *stack, struct unwind *walk, struct memo *memo);
+int stack_walk(struct memtoll_stack *stack, struct unwind *walk, struct memo *memo,
+	       struct python_walk *python);
 int stack_end(struct memtoll_stack *stack, const struct unwind *walk, struct memo *memo,
 	      __u32 steps);
 __u64 stack_of_registers(struct thread *thread, __u32 sampling);
@@ -51,6 +52,8 @@ static __always_inline __u64 stack_add_python(struct memtoll_stack *stack, struc
 	walk->top.frame_at = 0;
 	walk->generated_bp = unwound ? unwound->generated_bp : 0;
 	walk->generated_ip = unwound ? unwound->generated_ip : 0;
+	if (!unwound)
+		walk->python.depth = 0;
 	return python_seen ? python_add(stack, walk, id) : id;
 }
 

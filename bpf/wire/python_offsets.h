@@ -18,6 +18,7 @@ enum memtoll_python_kind {
 	INTERPRETER_RUBY = 4, /* frames side by side, up to the end of the thread's stack of them */
 	INTERPRETER_PHP = 5,  /* frames that point to the one below, of the first thread alone */
 	INTERPRETER_V8 = 6,   /* frames that point to the one below, among those of native code */
+	INTERPRETER_JAVA = 7, /* HotSpot: frames among those of native code, where that is its own */
 };
 
 /* Bytes that are read at once of a thread state or of a frame, at most. */
@@ -31,6 +32,7 @@ struct memtoll_python_offsets {
 	/*
 	 * Address of _PyRuntime, or of PHP's executor_globals. Ruby: where a thread has the pointer to
 	 * its state, from the beginning of its block of a module or from the thread's own pointer.
+	 * Java: of the pointer to the StubQueue that has the interpreter's code.
 	 */
 	__u64 runtime;
 	__u32 kind;		/* enum memtoll_python_kind */
@@ -68,6 +70,10 @@ _Static_assert(sizeof(struct memtoll_python_offsets) == 64, "no hole in a map va
 
 /* frames[].flags */
 #define PYTHON_ENTRY (1U << 0) /* called from C: those below ran in another eval loop */
+#define PYTHON_EXACT (1U << 1) /* Java: while the stack is walked, not a return address */
+/* Java: at which byte of its code the frame is; from bit 16 on which that is. */
+#define PYTHON_AT (1U << 2)
+#define PYTHON_AT_SHIFT 16
 
 /* memtoll_python.flags */
 #define PYTHON_TRUNCATED (1U << 0) /* deeper than MEMTOLL_PYTHON_DEPTH */
@@ -89,7 +95,7 @@ struct memtoll_python {
 		__u64 code; /* code object; 0: an eval loop without a frame */
 		/*
 		 * Bytes into its code; negative: not begun. Ruby and PHP: the lower half of its
-		 * address. V8: that of the native code, as it is in the stack.
+		 * address. V8, Java: that of the native code, as it is in the stack.
 		 */
 		__u32 instruction;
 		__u32 flags;

@@ -124,11 +124,13 @@ static void say_refused(pid_t pid, uint32_t kind, uint16_t version)
 	static const char *const names[] = { [PYTHON_NONE] = "CPython",
 					     [INTERPRETER_RUBY] = "Ruby",
 					     [INTERPRETER_PHP] = "PHP",
-					     [INTERPRETER_V8] = "V8" };
+					     [INTERPRETER_V8] = "V8",
+					     [INTERPRETER_JAVA] = "Java" };
 	static const char *const shown[] = { [PYTHON_NONE] = "those of 3.9 to 3.14 are",
 					     [INTERPRETER_RUBY] = "those of 3.1 are",
 					     [INTERPRETER_PHP] = "those of 8.2 without threads are",
-					     [INTERPRETER_V8] = "those of Node 18 and 20 are" };
+					     [INTERPRETER_V8] = "those of Node 18 to 24 are",
+					     [INTERPRETER_JAVA] = "those of 17 and later are" };
 	const char *adjective = kind >= INTERPRETER_RUBY ? names[kind] : "Python";
 
 	if (kind < INTERPRETER_RUBY)
@@ -163,7 +165,7 @@ static bool may_hold_interpreter(const struct mapping *mapping, const char *exec
 	if (!mapping->exec || !mapping->inode || !name)
 		return false;
 	return strstr(name, "python") || strstr(name, "libruby") || strstr(name, "libphp") ||
-	       strstr(name, "libnode") ||
+	       strstr(name, "libnode") || strstr(name, "libjvm") ||
 	       (executable && g_str_has_prefix(executable, mapping->path));
 }
 
@@ -319,6 +321,13 @@ static struct python_code *code_get(const struct interpreter *interp, const stru
 	return code && !memcmp(&code->key, &naming->keys[i], sizeof(code->key)) ? code : NULL;
 }
 
+int32_t python_frame_place(const struct python_frame *frame, uint32_t kind)
+{
+	if (kind != INTERPRETER_JAVA)
+		return frame->instruction;
+	return frame->flags & PYTHON_AT ? (int32_t)(frame->flags >> PYTHON_AT_SHIFT) : -1;
+}
+
 /* Name the frames of a stack as far as its process can be read. */
 static void name_frames(struct python *python, struct interpreter *interp, pid_t pid,
 			struct python_stack *stack)
@@ -336,7 +345,7 @@ static void name_frames(struct python *python, struct interpreter *interp, pid_t
 		if (!frame->address)
 			continue;
 		code = naming ? code_get(interp, naming, i) : NULL;
-		if (!code || !python_code_has(code, frame->instruction))
+		if (!code || !python_code_has(code, python_frame_place(frame, stack->kind)))
 			python->unreadable += !has_nameless || !naming || !naming->keys[i].type;
 		else if (!python_code_is_internal(code))
 			frame->code = python_code_ref(code);

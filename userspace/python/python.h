@@ -21,8 +21,8 @@ struct python;
 struct python_frame {
 	uint64_t address;	  /* of the code object; 0: an eval loop without a frame */
 	struct python_code *code; /* NULL: the frame is left out */
-	int32_t instruction;	  /* being executed, bytes into the code */
-	uint32_t flags;		  /* PYTHON_ENTRY */
+	int32_t instruction;	  /* as struct memtoll_python has it */
+	uint32_t flags;		  /* PYTHON_ENTRY, PYTHON_AT */
 };
 
 struct python_stack {
@@ -59,6 +59,9 @@ const struct python_stack *python_stack(struct python *python, uint64_t stack_id
 void python_forget(struct python *python, uint64_t stack_id);
 /* Forget stacks of a dead process that were never written, as their native part was lost. */
 void python_forget_process(struct python *python, pid_t pid);
+
+/* Where in its code a frame of such an interpreter is, as python_code_line() takes it. */
+int32_t python_frame_place(const struct python_frame *frame, uint32_t kind);
 
 /* Since the last call: frames that could not be named; processes with an unknown interpreter. */
 uint64_t python_unreadable(struct python *python);

@@ -6,6 +6,7 @@
 
 #include "host/target_memory.h"
 #include "python/code_bytes.h"
+#include "python/java.h"
 #include "python/php.h"
 #include "python/ruby.h"
 #include "python/v8.h"
@@ -77,6 +78,10 @@ void python_code_peek(pid_t pid, const struct python_layout *layout, uint64_t *t
 	}
 	if (layout->walk.kind == INTERPRETER_V8) {
 		v8_code_peek(pid, layout, addresses, count, keys);
+		return;
+	}
+	if (layout->walk.kind == INTERPRETER_JAVA) {
+		java_code_peek(pid, layout, addresses, count, keys);
 		return;
 	}
 	for (i = 0; i < count; i++) {
@@ -166,6 +171,8 @@ struct python_code *python_code_read(pid_t pid, const struct python_layout *layo
 		php_code_name(pid, layout, code);
 	} else if (code->kind == INTERPRETER_V8) {
 		v8_code_name(pid, layout, code);
+	} else if (code->kind == INTERPRETER_JAVA) {
+		java_code_name(pid, layout, code);
 	} else {
 		code->function = read_text(pid, layout, key->name);
 		code->file = read_text(pid, layout, key->file);
@@ -178,7 +185,7 @@ struct python_code *python_code_read(pid_t pid, const struct python_layout *layo
 		code->runs = ruby_code_runs(pid, layout, key);
 	else if (code->kind == INTERPRETER_PHP)
 		code->runs = php_code_runs(pid, layout, key);
-	else if (code->kind != INTERPRETER_V8)
+	else if (code->kind < INTERPRETER_RUBY)
 		code->lines = read_bytes(pid, layout, key->lines, &code->line_bytes);
 	return code;
 }
@@ -221,6 +228,8 @@ bool python_code_has(const struct python_code *code, int32_t instruction)
 		return php_code_has(&code->key, bytes_in(code, instruction));
 	if (code->kind == INTERPRETER_V8)
 		return true;
+	if (code->kind == INTERPRETER_JAVA)
+		return instruction < (int64_t)MAX(code->key.size, 1); /* native methods have none */
 	/* Before 3.11 the size of the code is not known; without the GIL threads have copies. */
 	return !code->key.size || instruction < 0 || code->free_threaded ||
 	       (uint64_t)instruction < code->key.size * INSTRUCTION_BYTES;
@@ -337,6 +346,8 @@ uint32_t python_code_line(const struct python_code *code, int32_t instruction)
 		line = line_of_runs(code, bytes_in(code, instruction));
 	else if (instruction < 0 || code->kind == INTERPRETER_V8)
 		return code->first_line;
+	else if (code->kind == INTERPRETER_JAVA)
+		line = line_of_runs(code, instruction);
 	else if (code->version < 0x030a)
 		line = line_of_pairs(code, instruction);
 	else if (code->version < 0x030b)

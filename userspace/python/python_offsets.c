@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "host/target_memory.h"
+#include "python/java.h"
 #include "python/php.h"
 #include "python/ruby.h"
 #include "python/v8.h"
@@ -232,6 +233,8 @@ static void note_symbol(const struct symbol *symbol, size_t index, size_t sectio
 		found->php_threads = symbol->raw.st_value;
 	else if (g_str_has_prefix(symbol->name, "v8dbg_"))
 		v8_note_symbol(symbol, found);
+	else if (g_str_has_prefix(symbol->name, "gHotSpotVM"))
+		java_note_symbol(symbol, found);
 	else if (strcmp(symbol->name, "ruby_current_ec") == 0 && symbol->type == STT_TLS) {
 		found->has_ruby_context = true;
 		found->ruby_context = symbol->raw.st_value;
@@ -243,7 +246,7 @@ static void note_symbol(const struct symbol *symbol, size_t index, size_t sectio
 static bool is_any(const struct python_symbols *found)
 {
 	return found->runtime || found->ruby_version || found->php_globals || found->php_threads ||
-	       v8_is_there(found);
+	       v8_is_there(found) || java_is_there(found);
 }
 
 static void find_symbols(const struct image *image, uint32_t section, struct python_symbols *found)
@@ -336,6 +339,8 @@ static int find_layout(pid_t pid, const struct mapping *mapping, const struct im
 		return ruby_layout_find(pid, image, bias, &symbols, layout);
 	if (v8_is_there(&symbols))
 		return v8_layout_find(pid, bias, &symbols, layout);
+	if (java_is_there(&symbols))
+		return java_layout_find(pid, bias, &symbols, layout);
 	return php_layout_find(image, bias, &symbols, layout);
 }
 

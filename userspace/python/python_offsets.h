@@ -2,7 +2,7 @@
 /*
  * python_offsets.h: which CPython a file contains, and the layout of that version's frames and code
  * objects: by a table for 3.9 to 3.12, by the interpreter's own debug offsets for 3.13 and 3.14.
- * Ruby and PHP are found with it; the layout of their code is theirs alone (ruby.h, php.h).
+ * Ruby, PHP, V8 and HotSpot are found with it; the layout of their code is theirs alone (ruby.h and so on).
  */
 #ifndef MEMTOLL_PYTHON_OFFSETS_H
 #define MEMTOLL_PYTHON_OFFSETS_H
@@ -20,6 +20,46 @@
  * and how strings are kept.
  */
 #define V8_CONSTANTS 32
+
+/* What HotSpot says of itself for its own tools: where its tables are, and how their entries are made. */
+enum java_symbol {
+	JAVA_STRUCTS = 0,
+	JAVA_STRUCT_BYTES,
+	JAVA_STRUCT_TYPE,
+	JAVA_STRUCT_FIELD,
+	JAVA_STRUCT_OFFSET,
+	JAVA_STRUCT_ADDRESS,
+	JAVA_TYPES,
+	JAVA_TYPE_BYTES,
+	JAVA_TYPE_NAME,
+	JAVA_TYPE_SIZE,
+	JAVA_SYMBOLS,
+};
+
+/* And what these say: offsets in bytes, sizes, and, behind JAVA_OFFSETS, addresses. */
+enum java_place {
+	JAVA_QUEUE_START = 0, /* of what has the interpreter's code */
+	JAVA_QUEUE_BYTES,
+	JAVA_METHOD_CONSTANT,
+	JAVA_CONSTANT_POOL,
+	JAVA_CONSTANT_WORDS,
+	JAVA_CONSTANT_FLAGS,
+	JAVA_CONSTANT_CODE,
+	JAVA_CONSTANT_NAME,
+	JAVA_CONSTANT_SIGNATURE,
+	JAVA_CONSTANT_BYTES,
+	JAVA_POOL_HOLDER,
+	JAVA_POOL_LENGTH,
+	JAVA_POOL_FILE,
+	JAVA_POOL_BYTES,
+	JAVA_CLASS_NAME,
+	JAVA_TEXT_LENGTH,
+	JAVA_TEXT,
+	JAVA_OFFSETS,
+	JAVA_VERSION = JAVA_OFFSETS,
+	JAVA_CODE,
+	JAVA_PLACES,
+};
 
 /* Offsets in bytes, all below PYTHON_CODE_BYTES. */
 struct python_layout {
@@ -42,6 +82,7 @@ struct python_layout {
 	uint16_t bytes_size;
 	uint16_t bytes_data;
 	int32_t v8[V8_CONSTANTS];
+	uint16_t java[JAVA_OFFSETS];
 };
 
 #define PYTHON_CODE_BYTES 256
@@ -58,6 +99,7 @@ struct python_symbols {
 	uint64_t php_globals; /* executor_globals */
 	uint64_t php_threads; /* executor_globals_offset: built with threads */
 	uint64_t v8[V8_CONSTANTS];
+	uint64_t java[JAVA_SYMBOLS];
 };
 
 /*

@@ -135,6 +135,8 @@ static enum frame_kind kind_of(const struct python_code *code)
 		return FRAME_PHP;
 	case INTERPRETER_V8:
 		return FRAME_JAVASCRIPT;
+	case INTERPRETER_JAVA:
+		return FRAME_JAVA;
 	default:
 		return FRAME_PYTHON;
 	}
@@ -150,7 +152,7 @@ static int write_python(struct stack_writer *writer, uint64_t id, const struct p
 	frame.kind = kind_of(python->code);
 	frame.function = python->code->function;
 	frame.file = python->code->file;
-	frame.line = python_code_line(python->code, python->instruction);
+	frame.line = python_code_line(python->code, python_frame_place(python, python->code->kind));
 	return recording_stack_frame(writer->recording, id, (*depth)++, python->address, &frame,
 				     false);
 }
@@ -162,18 +164,22 @@ static enum python_part part_of(const struct python_frame *frame)
 	return frame->flags & PYTHON_ENTRY ? PYTHON_PART_ENTRY : PYTHON_PART_INNER;
 }
 
-/* By a perf map, which the program was asked for. */
-static bool has_own_name(const struct draft *draft, const struct native *native)
+/*
+ * By a perf map, which the program was asked for; of Java that has one name for all that the interpreter
+ * runs.
+ */
+static bool has_own_name(const struct draft *draft, const struct native *native,
+			 const struct python_frame *function)
 {
 	const struct frame *frame;
 
-	if (!native->count)
+	if (!native->count || function->code->kind == INTERPRETER_JAVA)
 		return false;
 	frame = &g_array_index(draft->names, struct frame, native->first);
 	return frame->kind == FRAME_JIT && *frame->function;
 }
 
-/* Frames of V8 are native ones, too: each is where its instruction is. */
+/* Frames of V8 and Java are native ones, too: each is where its instruction is. */
 static int write_generated(struct stack_writer *writer, uint64_t id, const struct draft *draft,
 			   const struct python_stack *functions)
 {
@@ -192,7 +198,7 @@ static int write_generated(struct stack_writer *writer, uint64_t id, const struc
 			continue;
 		}
 		next++;
-		err = function->code && !has_own_name(draft, native) ?
+		err = function->code && !has_own_name(draft, native, function) ?
 			      write_python(writer, id, function, &depth) :
 			      write_native(writer, id, draft, i, &depth);
 	}
@@ -211,7 +217,7 @@ static int write_frames(struct stack_writer *writer, uint64_t id, const struct d
 	bool placed;
 	int err = 0;
 
-	if (python && python->kind == INTERPRETER_V8)
+	if (python && python->kind >= INTERPRETER_V8)
 		return write_generated(writer, id, draft, python);
 	for (i = 0; i < parts_count; i++)
 		parts[i] = part_of(&python->frames[i]);

@@ -89,6 +89,8 @@ const char *frame_kind_name(enum frame_kind kind)
 		return "php";
 	case FRAME_JAVASCRIPT:
 		return "javascript";
+	case FRAME_JAVA:
+		return "java";
 	}
 	return "native";
 }

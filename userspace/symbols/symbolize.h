@@ -22,6 +22,7 @@ enum frame_kind {
 	FRAME_RUBY = 3,
 	FRAME_PHP = 4,
 	FRAME_JAVASCRIPT = 5,
+	FRAME_JAVA = 6,
 };
 
 const char *frame_kind_name(enum frame_kind kind);

@@ -44,7 +44,7 @@ def version() -> int:
 def build(sources: Sequence[Path], directory: Path) -> Path:
     """The directory, with their classes: by the compiler's module, which a runtime without javac(1) has, too."""
     assert version() >= OLDEST
-    compiler = ("-m", "jdk.compiler/com.sun.tools.javac.Main")
+    compiler = ("-m", "jdk.compiler/com.sun.tools.javac.Main", "-encoding", "UTF-8")
     # What they use of one another is beside them.
     beside = ("-sourcepath", sources[0].parent)
     command: list[str | Path] = [tool("java"), *QUICK, *compiler, *beside, "-d", directory, *sources]

@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 
 import pytest
 
+import interpreted
 import jvm
 from harness import (
     MIB,
@@ -25,6 +27,7 @@ from harness import (
     Recording,
     end,
     environment,
+    lost,
     memtoll,
     query,
     record,
@@ -44,13 +47,14 @@ COMPILED = 500_000
 SHORT = "300ms"  # of what nothing is measured
 SOMEBODY = 61681  # no user of any system
 # Compiled, answer() is part of main() in some of the code: its name is that of the whole.
+CASES = {"nested", "lambda", "constructor", "not ASCII", "default of an interface", "of types", "far"}
 OWN = {"Clears.answer(int)", "Clears.main(java.lang.String[])"}
 
 
 @pytest.fixture(scope="module")
 def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("java")
-    return jvm.build([SOURCES / f"{name}.java" for name in ("Breathes", "Clears", "Keeps")], place)
+    return jvm.build([SOURCES / f"{name}.java" for name in ("Breathes", "Chains", "Clears", "Keeps")], place)
 
 
 def nameless(recording: Recording) -> float:
@@ -90,6 +94,40 @@ def test_code_that_it_made_has_names(out: Path, classes: Path) -> None:
     assert "OptoRuntime::new_array_C" in " ".join(called) and OWN & set(called), called
     assert called[-1] in ("clone", "clone3", "start_thread"), called
     assert nameless(recording) < FEW
+
+
+def of_chains(chain: interpreted.Chain) -> interpreted.Chain:
+    """As a Throwable says it: without parameters, others' methods, and objects of lambdas."""
+    named = [(function.split("(")[0], line) for function, line in chain]
+    return tuple(frame for frame in named if frame[0].startswith("Chains") and "/0x" not in frame[0])
+
+
+@pytest.mark.parametrize(
+    ("release", "options"),
+    [("", ("-Xint",)), ("", ()), *((release, ("-Xint",)) for release in jvm.RELEASES)],
+    ids=str,
+)
+def test_every_chain_is_the_interpreters(out: Path, classes: Path, release: str, options: tuple[str, ...]) -> None:
+    """Unasked, by what HotSpot has for debuggers; the witness is Java's own trace."""
+    # What is not interpreted has not run often enough to be compiled.
+    command = (jvm.of(release), *options, "-Xmx256m", "-Dstdout.encoding=UTF-8", "-Dfile.encoding=UTF-8")
+    traced = ("--overhead-limit", "none", "--probes", "alloc")
+    recording = interpreted.traced(out, *command, "-cp", classes, "Chains", options=traced, stays=True)
+    witness = [line for line in recording.witness if "case" in line]
+    assert {line["case"] for line in witness} == CASES
+    found: dict[interpreted.Chain, int] = defaultdict(int)
+    for chain, size in interpreted.allocated(recording, "java", witness[0]["bytes"]).items():
+        found[of_chains(chain)] += size
+    for case in witness:
+        chain = tuple((function, line) for function, line in case["chain"])
+        assert found.pop(chain, 0) == case["count"] * case["bytes"], (case, found)
+    assert not [chain for chain in found if chain], found
+    assert interpreted.woven(recording)
+    assert lost(out, "python_unreadable") == 0
+    files = {file for (file,) in recording.query("SELECT file FROM frame WHERE function LIKE 'Chains.%'")}
+    assert files == {"Chains.java"}
+    functions = {function for (function,) in recording.query("SELECT function FROM frame WHERE kind = 'java'")}
+    assert {"Chains$Shape.draw(int[][], java.lang.String)", "Chains.main(java.lang.String[])"} <= functions
 
 
 @pytest.mark.parametrize("release", jvm.RELEASES)
