@@ -816,7 +816,7 @@ FRAMES: Final = (
             category("module", "path of the file the code came from", "l.module"),
             text("file", "source file; '' where unknown", "l.file"),
             number("line", "1", "source line; 0 where unknown", "l.line"),
-            category("kind", "native, python, ruby, php, javascript, kernel or jit", "l.kind"),
+            category("kind", "native, python, ruby, php, javascript, java, kernel or jit", "l.kind"),
             text("place", "file:line or module+offset", "l.place"),
         ),
     ),

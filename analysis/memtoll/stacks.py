@@ -16,8 +16,8 @@ class Frame:
     """One line of a stack.
 
     function: '' where unknown; module: path of the file the code came from; file and line: '' and
-    0 where there is no debug information; kind: native, python, ruby, php, javascript, kernel or jit; place: file:line,
-    or module+offset, as the report prints it; said: what a sentence calls it.
+    0 where there is no debug information; kind: native, python, ruby, php, javascript, java, kernel or jit; place:
+    file:line, or module+offset, as the report prints it; said: what a sentence calls it.
     """
 
     function: str

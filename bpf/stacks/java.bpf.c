@@ -12,10 +12,10 @@
 #include "stacks/python.bpf.h"
 
 /* Of a frame, from 64 bytes below its pointer on. */
-#define FRAME_BELOW 64
-#define FRAME_BYTECODE 0 /* where it was at its last call, or when it last stopped */
-#define FRAME_METHOD 40
-#define FRAME_BYTES 48
+#define JAVA_BELOW 64
+#define JAVA_BYTECODE 0 /* where it was at its last call, or when it last stopped */
+#define JAVA_METHOD_AT 40
+#define JAVA_BYTES 48
 
 /* The innermost frame: its method, and where that is. */
 int java_top(struct python_walk *walk, const struct memtoll_target *process)
@@ -25,9 +25,9 @@ int java_top(struct python_walk *walk, const struct memtoll_target *process)
 	walk->top.frame_at = 0;
 	if (!depth_get(&walk->python))
 		return 0;
-	walk->top.frame_at = walk->python.frames[0].code - FRAME_BELOW + FRAME_METHOD;
+	walk->top.frame_at = walk->python.frames[0].code - JAVA_BELOW + JAVA_METHOD_AT;
 	walk->top.frame = pointer_at(walk->top.frame_at);
-	walk->top.instruction_at = walk->python.frames[0].code - FRAME_BELOW + FRAME_BYTECODE;
+	walk->top.instruction_at = walk->python.frames[0].code - JAVA_BELOW + JAVA_BYTECODE;
 	walk->top.instruction = pointer_at(walk->top.instruction_at);
 	return 1;
 }
@@ -56,10 +56,10 @@ __u64 java_frame(struct python_walk *walk, const struct memtoll_target *process,
 	if (!walk || !process || index >= MEMTOLL_PYTHON_DEPTH || index >= depth_get(&walk->python))
 		return 0;
 	flags = walk->python.frames[index].flags;
-	if (interpreter_read(walk, walk->python.frames[index].code - FRAME_BELOW, FRAME_BYTES)) {
-		method = word(walk, FRAME_METHOD);
+	if (interpreter_read(walk, walk->python.frames[index].code - JAVA_BELOW, JAVA_BYTES)) {
+		method = word(walk, JAVA_METHOD_AT);
 		bytecode =
-			flags & PYTHON_EXACT ? bytecode_of_registers() : word(walk, FRAME_BYTECODE);
+			flags & PYTHON_EXACT ? bytecode_of_registers() : word(walk, JAVA_BYTECODE);
 		constant = method ? pointer_at(method + process->python.frame_code) : 0;
 		at = bytecode - constant - process->python.code_start;
 		if (!constant)

@@ -18,7 +18,8 @@ enum memtoll_python_kind {
 	INTERPRETER_RUBY = 4, /* frames side by side, up to the end of the thread's stack of them */
 	INTERPRETER_PHP = 5,  /* frames that point to the one below, of the first thread alone */
 	INTERPRETER_V8 = 6,   /* frames that point to the one below, among those of native code */
-	INTERPRETER_JAVA = 7, /* HotSpot: frames among those of native code, where that is its own */
+	INTERPRETER_JAVA =
+		7, /* HotSpot: frames among those of native code, where that is its own */
 };
 
 /* Bytes that are read at once of a thread state or of a frame, at most. */

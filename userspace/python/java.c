@@ -251,7 +251,7 @@ static uint16_t quarter(const uint8_t *bytes, uint16_t offset)
 void java_code_peek(pid_t pid, const struct python_layout *layout, const uint64_t *addresses,
 		    size_t count, struct python_code_key *keys)
 {
-	uint8_t constants[PYTHON_CODES_MAX][OBJECT_BYTES_MAX];
+	uint8_t constants[PYTHON_CODES_MAX][OBJECT_BYTES_MAX] = {};
 	struct memory_range ranges[PYTHON_CODES_MAX];
 	uint64_t parts[PYTHON_CODES_MAX] = {};
 	const uint16_t *java = layout->java;
@@ -477,7 +477,7 @@ void java_code_name(pid_t pid, const struct python_layout *layout, struct python
 	g_autofree char *class = NULL, *method = NULL, *descriptor = NULL;
 	const uint16_t *java = layout->java;
 	uint64_t holder, name, pool = code->key.file;
-	uint8_t head[OBJECT_BYTES_MAX];
+	uint8_t head[OBJECT_BYTES_MAX] = {};
 	uint32_t length;
 
 	if (!code_peek(pid, pool, head, java[JAVA_POOL_BYTES]))

@@ -64,7 +64,7 @@ FRAME = {
     "module": str,
     "file": str,
     "line": int,
-    "kind": OneOf(("native", "python", "ruby", "php", "javascript", "kernel", "jit")),
+    "kind": OneOf(("native", "python", "ruby", "php", "javascript", "java", "kernel", "jit")),
 }
 
 FIGURES: dict[str, Any] = {

@@ -61,7 +61,7 @@ INSERT INTO idiom (position, code, language, function, text) VALUES
 'Arrow has other allocators, too: ARROW_DEFAULT_MEMORY_POOL=mimalloc is one that keeps more.'),
 (20, '*storm', 'JavaScript', '',
 'In Node.js a Buffer or an array that is kept and filled again stays (fs.readSync(fd, buffer)): one
-	that nobody has goes with the next collection, and where it is large its pages go with it.');
+	that nobody has goes with the next collection, and if it is large so do its pages.');
 
 -- What a collector looks at is all that is alive, however long the program has not used it. By what
 -- its threads run, and stops of the program are for: its marking has a hundred names.
@@ -100,6 +100,7 @@ CREATE VIEW advised_language AS
 SELECT DISTINCT s.code, CASE
 	WHEN l.kind = 'python' THEN 'Python' WHEN l.kind = 'ruby' THEN 'Ruby'
 	WHEN l.kind = 'php' THEN 'PHP' WHEN l.kind = 'javascript' THEN 'JavaScript'
+	WHEN l.kind = 'java' THEN 'Java'
 	WHEN l.file GLOB '*.go' THEN 'Go'
 	WHEN l.file GLOB '*.rs' THEN 'Rust'
 	ELSE (SELECT i.language FROM library_code c JOIN idiom i

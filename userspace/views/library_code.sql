@@ -97,6 +97,8 @@ INSERT INTO library_code (what, pattern, besides, reason) VALUES
 ('function', '_new_*_Java', '', 'Java: the virtual machine, by the perf map'),
 ('function', '_multianewarray*_Java', '', 'Java: the virtual machine, by the perf map'),
 ('function', 'java.*(*', '', 'Java: the standard library'),
+('function', 'javax.*(*', '', 'Java: the standard library'),
+('function', 'com.sun.*(*', '', 'Java: the standard library'),
 ('function', 'jdk.*(*', '', 'Java: the standard library'),
 ('function', 'sun.*(*', '', 'Java: the standard library'),
 ('module', '*/bin/php*', '', 'PHP: the interpreter'),

@@ -164,7 +164,8 @@ CREATE TABLE frame (
 	module        TEXT NOT NULL,
 	file          TEXT NOT NULL,
 	line          INTEGER NOT NULL,
-	kind          TEXT NOT NULL,	-- native, python, ruby, php, javascript, jit
+	kind          TEXT NOT NULL,	-- native, python, ruby, php, javascript,
+					-- java, jit
 	build_id      TEXT NOT NULL,
 	module_offset INTEGER NOT NULL	-- what addr2line takes: can be named again later
 );

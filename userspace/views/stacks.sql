@@ -28,8 +28,8 @@ SELECT frame_id, function, module, file, line, kind, name, place,
 	     WHEN function = '' AND base = '' AND (line <= 0 OR file = '') THEN 8
 	     ELSE 3 * system + CASE WHEN line > 0 AND file <> '' THEN 0
 		WHEN function = '' THEN 2
-		WHEN kind IN ('jit', 'javascript') AND NOT (SELECT EXISTS (SELECT 1 FROM frame
-			WHERE kind IN ('python', 'ruby', 'php'))) THEN 0
+		WHEN kind IN ('jit', 'javascript', 'java') AND NOT (SELECT EXISTS (SELECT 1
+			FROM frame WHERE kind IN ('python', 'ruby', 'php'))) THEN 0
 		ELSE 1 END END AS usable,
 	CASE WHEN function = '' THEN place
 	     WHEN line > 0 AND file <> '' THEN place || ' (' || function || ')'

@@ -33,6 +33,7 @@
 #include "stacks/ruby.bpf.c"
 #include "stacks/php.bpf.c"
 #include "stacks/v8.bpf.c"
+#include "stacks/java.bpf.c"
 #include "memory/page_state.bpf.c"
 #include "probes/read.bpf.c"
 #include "probes/fault.bpf.c"

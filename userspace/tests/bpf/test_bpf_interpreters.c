@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Frames of Ruby, PHP and V8, from structures laid out by the test as userspace's offsets
+ * Frames of Ruby, PHP, V8 and Java, from structures laid out by the test as userspace's offsets
  * say.
  */
 #include "tests/bpf/native.h"
@@ -432,6 +432,146 @@ static void test_deep_v8(void **state)
 	assert_int_equal(frames->flags, PYTHON_TRUNCATED);
 }
 
+/* ---- Java ---- */
+
+#define QUEUE_POINTER 0x7f0000e00000ULL
+#define QUEUE 0x7f0000e01000ULL
+#define INTERPRETED 0x7f3300000000ULL
+#define INTERPRETED_BYTES 0x10000
+#define METHOD_CONSTANT 8
+#define CONSTANT_BYTES 56
+#define JAVA_FRAME(i) (0x7f0000f00100ULL + 0x100 * (i))
+#define JAVA_METHOD(i) (0x7f0001100000ULL + 0x100 * (i))
+#define CONSTANT(i) (0x7f0001200000ULL + 0x20000 * (i))
+#define STEP(i) (INTERPRETED + 0x100 + 16 * (i))
+
+static void begin_java(void)
+{
+	host_begin();
+	memset(&target, 0, sizeof(target));
+	target.python = (struct memtoll_python_offsets){
+		.kind = INTERPRETER_JAVA,
+		.runtime = QUEUE_POINTER,
+		.interpreters = 8,
+		.threads = 20,
+		.frame_code = METHOD_CONSTANT,
+		.code_start = CONSTANT_BYTES,
+	};
+	poke(QUEUE_POINTER, QUEUE);
+	poke(QUEUE + 8, INTERPRETED);
+	poke(QUEUE + 16, (__u64)INTERPRETED_BYTES << 32);
+	thread_create(&host.task);
+	host_thread()->python.python.depth = 0;
+}
+
+/* A frame that the stack's walk has come by; where its method is, and at which byte. */
+static void lay_java(unsigned i, __u64 method, __u64 bytecode)
+{
+	struct unwind walk = { .bp = JAVA_FRAME(i), .ip = STEP(i), .exact = i == 0 };
+	unsigned word;
+
+	for (word = 0; word < 8; word++)
+		poke(JAVA_FRAME(i) - 64 + 8 * word, 0);
+	poke(JAVA_FRAME(i) - 24, method);
+	poke(JAVA_FRAME(i) - 64, bytecode);
+	poke(JAVA_METHOD(i) + METHOD_CONSTANT, CONSTANT(i));
+	java_note(&host_thread()->python, &walk);
+	assert_true(walk.irregular);
+}
+
+static __u64 byte_of(unsigned i, __u64 at)
+{
+	return CONSTANT(i) + CONSTANT_BYTES + at;
+}
+
+static void test_java(void **state)
+{
+	const struct memtoll_python *frames;
+	__u64 id, again;
+
+	begin_java();
+	/* At work: where it is has r13. */
+	host.regs.r13 = byte_of(0, 7);
+	lay_java(0, JAVA_METHOD(0), byte_of(0, 3));
+	lay_java(1, JAVA_METHOD(1), byte_of(1, 65535));
+	/* Native code of Java's. */
+	lay_java(2, JAVA_METHOD(2), 0);
+	frames = walk_frames(&id);
+	assert_int_equal(frames->depth, 3);
+	assert_int_equal(frames->flags, 0);
+	assert_int_equal(frames->frames[0].code, JAVA_METHOD(0));
+	assert_int_equal(frames->frames[0].instruction, (__u32)STEP(0));
+	assert_int_equal(frames->frames[0].flags, PYTHON_ENTRY | PYTHON_AT | 7 << PYTHON_AT_SHIFT);
+	assert_int_equal(frames->frames[1].code, JAVA_METHOD(1));
+	assert_int_equal(frames->frames[1].flags,
+			 PYTHON_ENTRY | PYTHON_AT | 65535U << PYTHON_AT_SHIFT);
+	assert_int_equal(frames->frames[2].code, JAVA_METHOD(2));
+	assert_int_equal(frames->frames[2].flags, PYTHON_ENTRY);
+	/* Farther on in its code: another stack. */
+	host_thread()->python.python.depth = 0;
+	lay_java(0, JAVA_METHOD(0), byte_of(0, 3));
+	lay_java(1, JAVA_METHOD(1), byte_of(1, 65534));
+	lay_java(2, JAVA_METHOD(2), 0);
+	walk_frames(&again);
+	assert_int_not_equal(again, id);
+	assert_lost_only(0, 0);
+}
+
+/* No method; one that leads nowhere; a byte of another's code; deeper than is kept. */
+static void test_hostile_java(void **state)
+{
+	const struct memtoll_python *frames;
+	unsigned i;
+	__u64 id;
+
+	begin_java();
+	assert_int_equal(walk_frames(&id)->depth, 0);
+	assert_int_equal(host_thread()->python.top.frame_at, 0);
+	host.regs.r13 = 7;
+	lay_java(0, JAVA_METHOD(0), 0);
+	lay_java(1, 0, 0);
+	lay_java(2, 0x7f0099999000, byte_of(2, 0));
+	lay_java(3, JAVA_METHOD(3), byte_of(3, 65536));
+	lay_java(4, JAVA_METHOD(4), CONSTANT(4));
+	frames = walk_frames(&id);
+	assert_int_equal(frames->depth, 5);
+	/* While it works it may be anywhere: the method is known, the place is not. */
+	assert_int_equal(frames->frames[0].code, JAVA_METHOD(0));
+	assert_int_equal(frames->frames[0].flags, PYTHON_ENTRY);
+	for (i = 1; i < 5; i++)
+		assert_int_equal(frames->frames[i].code, 0);
+	begin_java();
+	for (i = 0; i < 2 * MEMTOLL_PYTHON_DEPTH; i++)
+		lay_java(i, JAVA_METHOD(i), byte_of(i, i));
+	frames = walk_frames(&id);
+	assert_int_equal(frames->depth, MEMTOLL_PYTHON_DEPTH);
+	assert_int_equal(frames->flags, PYTHON_TRUNCATED);
+	assert_lost_only(0, 0);
+}
+
+/* Its code is there only once it has started. */
+static void test_code_of_java(void **state)
+{
+	__u64 code = 0, bytes = 0;
+
+	begin_java();
+	host_thread()->python.python.depth = 5;
+	python_seen = 1;
+	java_begin(&host_thread()->python, &target, &code, &bytes);
+	assert_int_equal(code, INTERPRETED);
+	assert_int_equal(bytes, INTERPRETED_BYTES);
+	assert_int_equal(host_thread()->python.python.depth, 0);
+	poke(QUEUE_POINTER, 0);
+	bytes = 0;
+	java_begin(&host_thread()->python, &target, &code, &bytes);
+	assert_int_equal(bytes, 0);
+	target.python.kind = INTERPRETER_PHP;
+	poke(QUEUE_POINTER, QUEUE);
+	java_begin(&host_thread()->python, &target, &code, &bytes);
+	assert_int_equal(bytes, 0);
+	python_seen = 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -447,6 +587,9 @@ int main(void)
 		cmocka_unit_test(test_v8),
 		cmocka_unit_test(test_hostile_v8),
 		cmocka_unit_test(test_deep_v8),
+		cmocka_unit_test(test_java),
+		cmocka_unit_test(test_hostile_java),
+		cmocka_unit_test(test_code_of_java),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

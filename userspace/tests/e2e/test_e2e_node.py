@@ -105,13 +105,15 @@ def test_names_that_are_gone_are_counted(out: Path) -> None:
 @pytest.mark.parametrize("release", ["", NEWEST])
 def test_clearing(out: Path, release: str) -> None:
     recording = interpreted.traced(out, nodejs.of(release), SOURCES / SCRIPT, "clears", str(ROUNDS), str(BLOCK))
-    assert recording.dominant == "zeroing", recording.report["verdict"]
+    # The newest marks what is alive beside it, on threads of its own, for about as long.
+    sentence = recording.report["verdict"]["sentence"]
+    assert recording.dominant == "zeroing" or (release and "most in zeroing" in sentence), recording.report["verdict"]
     # Compiled, the function may be a part of its caller.
     places = [
         f"{SCRIPT}:{site_line(SCRIPT, site)} ({name})" for site, name in (("clears", "answer"), ("works", "work"))
     ]
-    sentence = recording.report["verdict"]["sentence"]
-    assert any(place in sentence for place in places), sentence
+    said = " ".join([sentence, *advice(recording).values()])
+    assert any(place in said for place in places), said
     # Not in all runs is there an advice: V8 decides when buffers are collected, and so what is used again.
     for code, text in advice(recording).items():
         assert not code.startswith("calloc-") or "Buffer.allocUnsafe()" in text

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * fuzz_interpreters.c: structures of Ruby and PHP as a process has them: a byte that says whose, then
+ * fuzz_interpreters.c: structures of Ruby, PHP and Java as a process has them: a byte that says whose, then
  * memory with code, names and line tables. A word of that memory whose upper half is POINTER points
  * into it: cycles and overlaps are easily made.
  */
@@ -39,6 +39,43 @@ static void look_at(const struct python_layout *layout, const struct python_code
 	python_code_unref(code);
 }
 
+static void begin(uint8_t whose, struct python_layout *layout)
+{
+	/* Of OpenJDK 17. */
+	static const uint16_t java[JAVA_OFFSETS] = {
+		[JAVA_METHOD_CONSTANT] = 8,
+		[JAVA_CONSTANT_POOL] = 8,
+		[JAVA_CONSTANT_WORDS] = 24,
+		[JAVA_CONSTANT_FLAGS] = 28,
+		[JAVA_CONSTANT_CODE] = 32,
+		[JAVA_CONSTANT_NAME] = 34,
+		[JAVA_CONSTANT_SIGNATURE] = 36,
+		[JAVA_CONSTANT_BYTES] = 48,
+		[JAVA_POOL_HOLDER] = 24,
+		[JAVA_POOL_LENGTH] = 60,
+		[JAVA_POOL_FILE] = 54,
+		[JAVA_POOL_BYTES] = 72,
+		[JAVA_CLASS_NAME] = 24,
+		[JAVA_TEXT_LENGTH] = 4,
+		[JAVA_TEXT] = 6,
+	};
+
+	switch (whose & 3) {
+	case 0:
+		layout->walk.kind = INTERPRETER_RUBY;
+		layout->version = 0x0301;
+		break;
+	case 1:
+		layout->walk.kind = INTERPRETER_PHP;
+		layout->version = 0x0802;
+		break;
+	default:
+		layout->walk.kind = INTERPRETER_JAVA;
+		layout->version = (whose & 1 ? 25 : 17) << 8;
+		memcpy(layout->java, java, sizeof(java));
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct python_code_key keys[PYTHON_CODES_MAX];
@@ -49,8 +86,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size < 2)
 		return 0;
-	layout.walk.kind = data[0] & 1 ? INTERPRETER_PHP : INTERPRETER_RUBY;
-	layout.version = data[0] & 1 ? 0x0802 : 0x0301;
+	begin(data[0], &layout);
 	size--;
 	memory = g_memdup2(data + 1, size);
 	relocate(memory, size);

@@ -247,7 +247,20 @@ static void test_interpreters_are_found(void **state)
 static const struct {
 	uint32_t kind;
 	uint16_t version;
-} kinds[] = { { INTERPRETER_RUBY, 0x0301 }, { INTERPRETER_PHP, 0x0802 }, { INTERPRETER_V8, 0 } };
+} kinds[] = { { INTERPRETER_RUBY, 0x0301 },
+	      { INTERPRETER_PHP, 0x0802 },
+	      { INTERPRETER_V8, 0 },
+	      { INTERPRETER_JAVA, 17 << 8 },
+	      { INTERPRETER_JAVA, 25 << 8 } };
+
+/* Of OpenJDK 17; its own words for where they are. */
+static const uint16_t java[JAVA_OFFSETS] = {
+	[JAVA_METHOD_CONSTANT] = 8,	[JAVA_CONSTANT_POOL] = 8,   [JAVA_CONSTANT_WORDS] = 24,
+	[JAVA_CONSTANT_FLAGS] = 28,	[JAVA_CONSTANT_CODE] = 32,  [JAVA_CONSTANT_NAME] = 34,
+	[JAVA_CONSTANT_SIGNATURE] = 36, [JAVA_CONSTANT_BYTES] = 48, [JAVA_POOL_HOLDER] = 24,
+	[JAVA_POOL_LENGTH] = 60,	[JAVA_POOL_FILE] = 54,	    [JAVA_POOL_BYTES] = 72,
+	[JAVA_CLASS_NAME] = 24,		[JAVA_TEXT_LENGTH] = 4,	    [JAVA_TEXT] = 6,
+};
 
 #define WORDS 4099
 
@@ -270,6 +283,10 @@ static uint64_t beginning(GRand *rand, uint32_t kind)
 	static const uint64_t ruby[] = { 0x701a, 0x5, 0x2005, 0x7, 0x2007, 0x7c005 };
 	static const uint64_t php[] = { 2, 4, 1 };
 
+	/* A number of words, or of texts, and what a method's table of lines may be made of. */
+	if (kind == INTERPRETER_JAVA)
+		return (uint64_t)g_rand_int_range(rand, 1, 65) << 32 |
+		       g_rand_int_range(rand, 0, 301);
 	if (kind == INTERPRETER_V8)
 		return (uint64_t)g_rand_int_range(rand, 0, 301) << 32;
 	return kind == INTERPRETER_RUBY ? ruby[g_rand_int_range(rand, 0, G_N_ELEMENTS(ruby))] :
@@ -366,11 +383,12 @@ static void test_hostile_structures(void **state)
 
 	(void)state;
 	layout_of_node(&v8);
-	for (round = 0; round < 307; round++) {
+	for (round = 0; round < 509; round++) {
 		size_t which = round % G_N_ELEMENTS(kinds);
 		struct python_layout layout = { .version = kinds[which].version };
 
 		layout.walk.kind = kinds[which].kind;
+		memcpy(layout.java, java, sizeof(java));
 		if (layout.walk.kind == INTERPRETER_V8)
 			layout = v8;
 		type = 0;

@@ -116,14 +116,15 @@ function collector() {
 
 function work(what, rounds, bytes) { /* SITE works */
 	const made = { clears: answer, returns: fetch, lists: list }[what];
-	const kept = Buffer.alloc(bytes), collect = collector();
+	const kept = Buffer.alloc(bytes);
+	const collect = what === 'returns' || what === 'lists' ? collector() : null;
 
 	for (let round = 0; round < rounds; round++) {
 		if (made)
 			made(bytes);
 		else
 			change(kept, round);
-		if (what === 'returns' || what === 'lists')
+		if (collect)
 			collect();
 	}
 }
