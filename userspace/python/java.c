@@ -263,7 +263,7 @@ void java_code_peek(pid_t pid, const struct python_layout *layout, const uint64_
 			.to = &parts[i],
 			.size = sizeof(parts[i]),
 		};
-	if (!count || target_memory_read_all(pid, ranges, count))
+	if (!count || !java[JAVA_CONSTANT_BYTES] || target_memory_read_all(pid, ranges, count))
 		return;
 	for (i = 0; i < count; i++)
 		ranges[i] = (struct memory_range){ ranges[i].read ? parts[i] : 0, constants[i],

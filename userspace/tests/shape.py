@@ -206,6 +206,7 @@ ALLOCATOR = {
     "linkage": OneOf(("dynamic", "static", "embedded", "preloaded")),
     "calls": Null(int),
     "tunables": str,
+    "tolls": Map(float),
     "coverage": str,
     "complete": bool,
     "probes": [PROBE],

@@ -3,9 +3,23 @@
 -- allocators.sql: which allocator each process has, how much of it is seen, and who clears what its
 -- calloc returns. Follows tolls.sql.
 
--- How many calls of each allocator were seen: glibc's are counted by themselves, others of one
--- process are not. coverage is a sentence; complete: 1 where every function that was found is
--- probed.
+-- What the calls of each allocator take, and the touches of blocks that it made: the first frame
+-- of a call is the allocator's function, in its module. Of several processes that have the same
+-- stack it is the first that it was seen in. share: of the observed time.
+CREATE VIEW allocator_toll AS
+SELECT a.pid, a.module, s.toll, SUM(s.time_ns) AS time_ns, SUM(s.bytes) AS bytes,
+	CASE WHEN o.observed_ns > 0 THEN MIN(1.0, SUM(s.time_ns) / o.observed_ns) ELSE 0.0 END
+		AS share
+FROM sites s JOIN stack k ON k.stack_id = s.allocated_stack
+JOIN stack_frame l ON l.stack_id = k.stack_id AND l.depth = 0
+JOIN frame f ON f.frame_id = l.frame_id
+JOIN allocator a ON a.pid = k.pid AND a.module = f.module
+JOIN observed o
+WHERE s.call <> '' AND s.toll <> 'map' GROUP BY a.pid, a.module, s.toll;
+
+-- How many calls of each allocator were seen: glibc's are counted by themselves, of several others
+-- in one process the function's module tells. coverage is a sentence; complete: 1 where every
+-- function that was found is probed.
 CREATE VIEW allocator_coverage AS
 WITH RECURSIVE
 word(pid, module, word, rest) AS (	-- recordings without allocator_probe have 'malloc+0 free+3'
@@ -53,6 +67,11 @@ counted AS MATERIALIZED (
 		SUM(CASE WHEN known_clearing THEN 0 ELSE calls END) AS other_calls
 	FROM call_estimate GROUP BY pid
 ),
+by_module AS MATERIALIZED (	-- of several, by the function's module
+	SELECT c.pid, f.module, SUM(c.calls) AS calls FROM call_estimate c
+	JOIN stack_frame l ON l.stack_id = c.stack_id AND l.depth = 0
+	JOIN frame f ON f.frame_id = l.frame_id WHERE NOT c.known_clearing GROUP BY c.pid, f.module
+),
 others AS MATERIALIZED (	-- allocators besides glibc's that may have made calls
 	SELECT a.pid, COUNT(*) AS allocators FROM allocator a JOIN probe p
 		ON p.pid = a.pid AND p.module = a.module
@@ -63,7 +82,8 @@ SELECT a.pid, a.module, a.kind, a.version, a.linkage, a.tunables,
 	COALESCE(p.functions = p.probed, 0) AS complete,
 	CASE WHEN COALESCE(p.probed, 0) = 0 THEN 0 WHEN a.kind = 'glibc'
 		THEN COALESCE(c.glibc_calls, 0)
-		WHEN o.allocators = 1 THEN COALESCE(c.other_calls, 0) END AS calls,
+		WHEN o.allocators = 1 THEN COALESCE(c.other_calls, 0)
+		ELSE m.calls END AS calls,
 	CASE WHEN p.functions IS NULL AND a.kind = 'go'
 		THEN 'Go''s own allocator takes its memory by '
 			|| 'mmap: its objects are not seen, only faults and mapping calls'
@@ -85,7 +105,8 @@ SELECT a.pid, a.module, a.kind, a.version, a.linkage, a.tunables,
 FROM allocator a LEFT JOIN probe p ON p.pid = a.pid AND p.module = a.module
 LEFT JOIN seen s ON s.pid = a.pid AND s.module = a.module
 LEFT JOIN counted c ON c.pid = a.pid
-LEFT JOIN others o ON o.pid = a.pid;
+LEFT JOIN others o ON o.pid = a.pid
+LEFT JOIN by_module m ON m.pid = a.pid AND m.module = a.module;
 
 -- Who clears what calloc returns. rule: 'chunk header' (glibc: exact), 'observation', or 'none'.
 -- cleared_by: 'memset' (calloc writes all of it), 'kernel' (fresh or purged pages), 'both' (the
@@ -202,6 +223,14 @@ FROM judged;
 -- call in a process where another did are left out.
 CREATE VIEW allocator_text AS
 WITH
+part AS MATERIALIZED (	-- of all processes, as a line is of all that have the same
+	SELECT module, toll, SUM(share) AS share FROM allocator_toll GROUP BY module, toll
+),
+taken AS MATERIALIZED (	-- of one alone it is what TOLL has
+	SELECT module, group_concat(PRINTF('%s %.0f %%', toll, 100.0 * share), ', ') AS tolls
+	FROM (SELECT * FROM part ORDER BY share DESC)
+	WHERE share >= 0.005 AND (SELECT COUNT(DISTINCT module) FROM part) > 1 GROUP BY module
+),
 used AS MATERIALIZED (
 	SELECT c.*, MAX(COALESCE(c.calls, 1)) OVER (PARTITION BY c.pid) AS most
 	FROM allocator_coverage c
@@ -209,12 +238,13 @@ used AS MATERIALIZED (
 named AS MATERIALIZED (
 	SELECT u.kind || RTRIM(' ' || u.version) || ' (' || u.linkage || '), ' || u.module AS name,
 		u.coverage, u.tunables, l.rule, l.cleared_by, l.evidence, l.calls AS callocs,
-			u.calls, u.kind,
+			u.calls, u.kind, t.tolls,
 		ROW_NUMBER() OVER (PARTITION BY u.kind, u.version, u.linkage,
 			u.module, u.coverage, u.tunables ORDER BY l.bytes DESC, u.pid) AS number,
 		COUNT(*) OVER (PARTITION BY u.kind, u.version, u.linkage, u.module, u.coverage,
 			u.tunables) AS same
 	FROM used u JOIN allocator_clearing l ON l.pid = u.pid AND l.module = u.module
+	LEFT JOIN taken t ON t.module = u.module
 	WHERE u.most = 0 OR u.calls IS NULL OR u.calls > 0 OR u.probed = 0
 )
 SELECT ROW_NUMBER() OVER (ORDER BY callocs DESC, COALESCE(calls, 0) DESC, name,
@@ -222,6 +252,7 @@ SELECT ROW_NUMBER() OVER (ORDER BY callocs DESC, COALESCE(calls, 0) DESC, name,
 	name || CASE WHEN same > 1 THEN ', in ' || same || ' processes' ELSE '' END
 	|| ': ' || coverage || '.'
 	|| CASE WHEN tunables <> '' THEN ' Settings: ' || tunables || '.' ELSE '' END
+	|| COALESCE(' Its calls and blocks: ' || tolls || '.', '')
 	|| CASE WHEN callocs > 0 AND rule <> 'none' THEN ' Large callocs are cleared by '
 		|| CASE cleared_by WHEN 'memset' THEN 'its memset' WHEN 'kernel' THEN 'the kernel'
 		WHEN 'both' THEN 'the kernel and then by its memset'
@@ -234,6 +265,9 @@ FROM named WHERE number = 1;
 CREATE VIEW allocator_json AS
 SELECT a.pid, a.module, json_object('pid', a.pid, 'kind', a.kind, 'version', a.version,
 	'module', a.module, 'linkage', a.linkage, 'calls', a.calls, 'tunables', a.tunables,
+	'tolls', json((SELECT json_group_object(toll, ROUND(time_ns / 1e9, 9)) FROM (
+		SELECT toll, time_ns FROM allocator_toll t
+		WHERE t.pid = a.pid AND t.module = a.module ORDER BY toll))),
 	'coverage', a.coverage, 'complete', json(CASE WHEN a.complete THEN 'true' ELSE 'false' END),
 	'probes', json((SELECT json_group_array(json(probe)) FROM (
 		SELECT json_object('symbol', p.symbol, 'call', p.call,

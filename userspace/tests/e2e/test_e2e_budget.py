@@ -75,7 +75,7 @@ def test_calloc_that_comes_and_goes(out: Path) -> None:
     4 MiB take 80 us and more to be cleared, a hundred small callocs 5 to 10 us without their probes.
     """
     size = 4 << 20
-    recording = record(out, command=[workload("clears"), "5", str(size), "100"], exact=False)
+    recording = record(out, command=[workload("clears"), "9", str(size), "100"], exact=False)
     assert recording.dominant == "zeroing"
     site = recording.report["sites"][0]
     assert (site["toll"], site["call"]) == ("zero.libc", "calloc")

@@ -15,7 +15,7 @@ import pytest
 import interpreted
 import libraries
 from environments import python_with
-from harness import MIB, PAGE, SOURCES, Recording, site_line
+from harness import MIB, PAGE, SOURCES, Recording, memtoll, site_line
 
 pytestmark = pytest.mark.root
 
@@ -98,3 +98,22 @@ def test_columns_that_are_kept(out: Path, python: Path, library: str) -> None:
     assert recording.witness[-1]["faults"] * PAGE < recording.witness[-1]["bytes"]
     assert recording.dominant == "compute", recording.report["verdict"]
     assert set(advice(recording)) == {"none"}
+
+
+def test_allocators_of_one_process_are_told_apart(out: Path, python: Path) -> None:
+    """Each has what its own columns take, of all of which the kernel's count tells."""
+    rounds = 5
+    recording = interpreted.traced(out, *command(python, "several", "clears", rounds))
+    by_module = {Path(row["module"]).name: row for row in recording.report["allocators"]}
+    polars, arrow, libc = (
+        next(row for name, row in by_module.items() if name.startswith(start))
+        for start in ("_polars_runtime", "libarrow", "libc.")
+    )
+    assert {polars["kind"], arrow["kind"]} == {"jemalloc"} and libc["kind"] == "glibc"
+    took = [row["tolls"].get("zero.kernel", 0.0) for row in (polars, arrow, libc)]
+    whole = recording.toll("zero.kernel", "time_s")
+    assert all(row["calls"] >= rounds for row in (polars, arrow, libc))
+    # Each made a third of the columns: of 4 KiB pages, or, in part, of huge ones, which cost less.
+    assert min(took) > 0 and 0.9 * whole <= sum(took) <= whole, (took, whole)
+    full = " ".join(memtoll("report", "--full", out).stdout.split())
+    assert full.count("Its calls and blocks: ") >= 3 and full.count("zero.kernel ") >= 3

@@ -56,7 +56,7 @@ def test_calls_are_told_apart(made: Facts) -> None:
     made.call("free", 0, 503, known_clearing=0)
     assert coverage(made, "glibc")["calls"] == 1009
     assert coverage(made, "jemalloc")["calls"] == 503
-    # Of two that are not glibc nobody knows whose calls they were.
+    # Of two that are not glibc nobody knows whose calls they were, where no stack tells.
     made.allocator("mimalloc")
     assert coverage(made, "jemalloc")["calls"] is None
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""usage: columns.py polars|arrow|numpy gives|clears|keeps ROUNDS
+"""usage: columns.py polars|arrow|numpy|several gives|clears|keeps ROUNDS
 
 Columns of numbers, as programs for data make them. It says that it is there, and begins when it reads a line. gives:
 each round makes two columns anew, and drops them; the next one begins when their memory has gone back to the kernel,
 until one has waited for that in vain. clears: each makes one of zeros. keeps: each writes over a column that is kept.
-The last line is JSON: page faults of the rounds, by the kernel's count, and the bytes of a column.
+several: all of them, one after the other. The last line is JSON: page faults of the rounds, by the kernel's count, and the bytes of a column.
 """
 
 import json
@@ -83,8 +83,18 @@ def numpy(what: str) -> Callable[[], Any]:
     return {"gives": gives, "clears": clears, "keeps": keeps}[what]
 
 
+def several(what: str) -> Callable[[], Any]:
+    parts = [library(what) for library in (polars, arrow, numpy)]
+
+    def one() -> Any:
+        for part in parts:
+            part()
+
+    return one
+
+
 def main(library: str, what: str, rounds: int) -> None:
-    one = {"polars": polars, "arrow": arrow, "numpy": numpy}[library](what)
+    one = {"polars": polars, "arrow": arrow, "numpy": numpy, "several": several}[library](what)
     one()  # its code comes from the disk, which is no part of the rounds
     print(json.dumps({"ready": True}), flush=True)
     sys.stdin.readline()
