@@ -144,6 +144,22 @@ def test_clearing_of_newer_releases(out: Path, classes: Path, release: str) -> N
     assert nameless(recording) < FEW
 
 
+@pytest.mark.parametrize("release", ["", max(jvm.RELEASES)])
+def test_clearing_outside_of_the_heap(out: Path, classes: Path, release: str) -> None:
+    """Memory of malloc's, which the virtual machine clears itself."""
+    with jvm.started(classes, "Clears", str(MIB), "direct", options=("-Xmx256m",), release=release) as program:
+        recording = record(out, "--jvm-perfmap", "-d", "2s", "-p", str(program.pid), exact=False)
+        goes_on(program)
+    verdict = recording.report["verdict"]
+    assert recording.dominant == "zeroing", verdict
+    said = " ".join([verdict["sentence"], *(row["text"] for row in verdict["advice"])])
+    assert "Clears.answerDirectly(int)" in said or "Clears.main(java.lang.String[])" in said, verdict
+    mallocs = [
+        site for site in recording.report["sites"] if site["call"] == "malloc" and site["toll"].startswith("zero")
+    ]
+    assert mallocs, recording.report["sites"]
+
+
 @pytest.mark.parametrize("release", ["", "21"])
 def test_array_that_is_kept(out: Path, classes: Path, release: str) -> None:
     with jvm.started(classes, "Keeps", str(MIB), release=release) as program:

@@ -4,7 +4,8 @@
 Columns of numbers, as programs for data make them. It says that it is there, and begins when it reads a line. gives:
 each round makes two columns anew, and drops them; the next one begins when their memory has gone back to the kernel,
 until one has waited for that in vain. clears: each makes one of zeros. keeps: each writes over a column that is kept.
-several: all of them, one after the other. The last line is JSON: page faults of the rounds, by the kernel's count, and the bytes of a column.
+several: all of them, one after the other. The last line is JSON: page faults of the rounds, by the kernel's count, and
+the bytes of a column.
 """
 
 import json
