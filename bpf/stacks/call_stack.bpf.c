@@ -81,7 +81,7 @@ int stack_of_call(struct thread *thread)
 		return 0;
 	stack_begin(&thread->stack, bpf_get_current_pid_tgid() >> 32, thread->call.ip);
 	if (!call_find_caller(thread)) {
-		stack_ends_in_probe(&thread->stack);
+		stack_ends_in_probe(&thread->stack, &thread->walk, &thread->python);
 		return 0;
 	}
 	thread->stack.frames[1] = thread->call.caller;

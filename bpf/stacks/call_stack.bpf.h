@@ -63,9 +63,7 @@ static __always_inline __u64 stack_on(struct thread *thread, struct memtoll_stac
 		stack->exact[0] = 3;
 		stack->depth = 2;
 		if (!call_find_caller(thread)) {
-			stack_ends_in_probe(stack);
-			walk->generated_bp = 0;
-			python->python.depth = 0;
+			stack_ends_in_probe(stack, walk, python);
 			goto out;
 		}
 		stack->frames[2] = thread->call.caller;

@@ -38,7 +38,7 @@ static __always_inline __u64 bytecode_of_registers(void)
 #if defined(__TARGET_ARCH_x86)
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
 
-	/* Not the same load as that of what was read, which 6.12 refuses: they are different memory. */
+	/* Not the same load as that of what was read, which 6.1 and 6.12 refuse. */
 	return BPF_CORE_READ(regs, r13);
 #else
 	return 0;

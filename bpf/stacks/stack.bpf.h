@@ -119,8 +119,11 @@ static __always_inline void stack_begin(struct memtoll_stack *stack, __u32 tgid,
 }
 
 /* A stack that ends because its return address could not be found. */
-static __always_inline void stack_ends_in_probe(struct memtoll_stack *stack)
+static __always_inline void stack_ends_in_probe(struct memtoll_stack *stack, struct unwind *walk,
+						struct python_walk *python)
 {
+	walk->generated_bp = 0;
+	python->python.depth = 0;
 	stack->how = UNWIND_CFI;
 	stack->stop = UNWIND_STOP_PROBE;
 }

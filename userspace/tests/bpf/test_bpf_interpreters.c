@@ -549,6 +549,25 @@ static void test_hostile_java(void **state)
 	assert_lost_only(0, 0);
 }
 
+/* The caller of an allocator's call cannot be found: what an earlier walk came by is not of this stack. */
+static void test_call_without_a_caller(void **state)
+{
+	struct thread *thread;
+
+	begin_java();
+	thread = host_thread();
+	lay_java(0, JAVA_METHOD(0), byte_of(0, 0));
+	thread->walk.generated_bp = CHAIN(0);
+	thread->in_fn = 0;
+	thread->call.caller = 0;
+	thread->call.sp = 0;
+	poke(0, 0);
+	stack_of_call(thread);
+	assert_int_equal(thread->stack.stop, UNWIND_STOP_PROBE);
+	assert_int_equal(thread->walk.generated_bp, 0);
+	assert_int_equal(thread->python.python.depth, 0);
+}
+
 /* Its code is there only once it has started. */
 static void test_code_of_java(void **state)
 {
@@ -589,6 +608,7 @@ int main(void)
 		cmocka_unit_test(test_deep_v8),
 		cmocka_unit_test(test_java),
 		cmocka_unit_test(test_hostile_java),
+		cmocka_unit_test(test_call_without_a_caller),
 		cmocka_unit_test(test_code_of_java),
 	};
 
