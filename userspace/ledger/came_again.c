@@ -10,7 +10,9 @@ struct brought {
 	pid_t pid;
 	uint8_t fault_class;
 	uint64_t pages;
-	GArray *again; /* struct giveback_sum, of before the last drain */
+	uint64_t unspoken_pages; /* since the sums were drained */
+	uint64_t unspoken_faults;
+	GArray *again; /* struct giveback_sum, of what was drained before */
 };
 
 struct came_again {
@@ -56,39 +58,34 @@ void came_again_free(struct came_again *came)
 	g_free(came);
 }
 
-static struct brought *brought_find(struct came_again *came, pid_t pid, uint8_t fault_class)
+static struct brought *brought_get(struct came_again *came, pid_t pid, uint8_t fault_class)
 {
-	return g_hash_table_lookup(came->brought,
-				   &(struct brought){ .pid = pid, .fault_class = fault_class });
+	const struct brought key = { .pid = pid, .fault_class = fault_class };
+	struct brought *brought = g_hash_table_lookup(came->brought, &key);
+
+	if (!brought) {
+		brought = g_new0(struct brought, 1);
+		brought->pid = pid;
+		brought->fault_class = fault_class;
+		brought->again = g_array_new(FALSE, FALSE, sizeof(struct giveback_sum));
+		g_hash_table_insert(came->brought, brought, brought);
+	}
+	return brought;
 }
 
 void came_again_brought(struct came_again *came, const struct memtoll_run *run)
 {
-	struct brought *brought = brought_find(came, run->tgid, run->fault_class);
-
-	if (!brought) {
-		brought = g_new0(struct brought, 1);
-		brought->pid = run->tgid;
-		brought->fault_class = run->fault_class;
-		brought->again = g_array_new(FALSE, FALSE, sizeof(struct giveback_sum));
-		g_hash_table_insert(came->brought, brought, brought);
-	}
-	brought->pages += with_passed(run, run->pages);
+	brought_get(came, run->tgid, run->fault_class)->pages += with_passed(run, run->pages);
 	came->thinned |= run->passed;
 }
 
-static void append_now(GArray *again, GHashTable *now, pid_t pid, uint8_t fault_class)
+void came_again_unspoken(struct came_again *came, const struct memtoll_run *part)
 {
-	GHashTableIter iter;
-	gpointer value;
+	struct brought *brought = brought_get(came, part->tgid, part->fault_class);
 
-	g_hash_table_iter_init(&iter, now);
-	while (g_hash_table_iter_next(&iter, NULL, &value)) {
-		const struct giveback_sum *sum = value;
-
-		if (sum->pid == pid && sum->fault_class == fault_class && sum->again_pages)
-			g_array_append_val(again, *sum);
-	}
+	brought->unspoken_pages += part->pages;
+	brought->unspoken_faults += part->faults;
+	came->thinned = true;
 }
 
 static uint64_t part_of(uint64_t count, uint64_t part, uint64_t all)
@@ -96,46 +93,45 @@ static uint64_t part_of(uint64_t count, uint64_t part, uint64_t all)
 	return (unsigned __int128)count * MIN(part, all) / all;
 }
 
-void came_again_unspoken(struct came_again *came, GHashTable *now, const struct memtoll_run *part,
-			 giveback_fn *on_part, void *context)
+static void speak(const struct brought *brought, giveback_fn *on_part, void *context)
 {
-	struct brought *brought = brought_find(came, part->tgid, part->fault_class);
-	g_autoptr(GArray) again = NULL;
 	guint i;
 
-	came->thinned = true;
-	if (!brought || !brought->pages)
-		return;
-	again = g_array_copy(brought->again);
-	append_now(again, now, part->tgid, part->fault_class);
-	for (i = 0; i < again->len; i++) {
-		const struct giveback_sum *like = &g_array_index(again, struct giveback_sum, i);
+	for (i = 0; i < brought->again->len && brought->pages; i++) {
+		const struct giveback_sum *like =
+			&g_array_index(brought->again, struct giveback_sum, i);
 		struct giveback_sum sum = *like;
 
-		sum.again_pages = part_of(part->pages, like->again_pages, brought->pages);
-		sum.again_faults = part_of(part->faults, like->again_pages, brought->pages);
-		sum.twice_pages = part_of(part->pages, like->twice_pages, brought->pages);
+		sum.again_pages =
+			part_of(brought->unspoken_pages, like->again_pages, brought->pages);
+		sum.again_faults =
+			part_of(brought->unspoken_faults, like->again_pages, brought->pages);
+		sum.twice_pages =
+			part_of(brought->unspoken_pages, like->twice_pages, brought->pages);
 		if (sum.again_pages)
 			on_part(context, &sum);
 	}
-	brought->pages += part->pages;
 }
 
-static void halve(GArray *again)
+static void halve(struct brought *brought)
 {
 	guint i;
 
-	for (i = again->len; i-- > 0;) {
-		struct giveback_sum *sum = &g_array_index(again, struct giveback_sum, i);
+	for (i = brought->again->len; i-- > 0;) {
+		struct giveback_sum *sum = &g_array_index(brought->again, struct giveback_sum, i);
 
 		sum->again_pages /= 2;
 		sum->twice_pages /= 2;
 		if (!sum->again_pages)
-			g_array_remove_index_fast(again, i);
+			g_array_remove_index_fast(brought->again, i);
 	}
+	brought->pages /= 2;
+	brought->unspoken_pages = 0;
+	brought->unspoken_faults = 0;
 }
 
-void came_again_keep(struct came_again *came, GHashTable *now)
+void came_again_settle(struct came_again *came, GHashTable *sums, giveback_fn *on_part,
+		       void *context)
 {
 	GHashTableIter iter;
 	gpointer value;
@@ -144,20 +140,21 @@ void came_again_keep(struct came_again *came, GHashTable *now)
 		g_hash_table_remove_all(came->brought);
 		return;
 	}
-	g_hash_table_iter_init(&iter, now);
+	g_hash_table_iter_init(&iter, sums);
 	while (g_hash_table_iter_next(&iter, NULL, &value)) {
 		const struct giveback_sum *sum = value;
-		struct brought *brought = brought_find(came, sum->pid, sum->fault_class);
 
-		if (brought && sum->again_pages)
-			g_array_append_val(brought->again, *sum);
+		if (sum->again_pages)
+			g_array_append_val(brought_get(came, sum->pid, sum->fault_class)->again,
+					   *sum);
 	}
 	g_hash_table_iter_init(&iter, came->brought);
 	while (g_hash_table_iter_next(&iter, NULL, &value)) {
 		struct brought *brought = value;
 
-		halve(brought->again);
-		brought->pages /= 2;
+		if (brought->unspoken_pages)
+			speak(brought, on_part, context);
+		halve(brought);
 		if (!brought->pages)
 			g_hash_table_iter_remove(&iter);
 	}

@@ -20,14 +20,14 @@ void came_again_free(struct came_again *came);
 /* Its pages, with those that they stand for, were brought in, given back before or not. */
 void came_again_brought(struct came_again *came, const struct memtoll_run *run);
 
-/*
- * Of so many faults and pages (of part nothing else counts but whose and which they are), those that came again; on_part has a sum for each way in which they
- * did. now: struct giveback_sum, those of since the last drain.
- */
-void came_again_unspoken(struct came_again *came, GHashTable *now, const struct memtoll_run *part,
-			 giveback_fn *on_part, void *context);
+/* So many faults, with so many pages, of this process and class; nothing else of it counts. */
+void came_again_unspoken(struct came_again *came, const struct memtoll_run *part);
 
-/* Sums are about to be drained: what was seen by now counts for half from then on. */
-void came_again_keep(struct came_again *came, GHashTable *now);
+/*
+ * The sums (struct giveback_sum) are about to be drained. on_part has one for each way in which pages
+ * of those faults came again, to be added. What was seen by now counts for half from then on.
+ */
+void came_again_settle(struct came_again *came, GHashTable *sums, giveback_fn *on_part,
+		       void *context);
 
 #endif /* MEMTOLL_CAME_AGAIN_H */

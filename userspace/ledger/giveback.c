@@ -389,8 +389,7 @@ static void add_again(void *context, const struct giveback_sum *part)
 void giveback_unspoken(struct giveback *giveback, const struct memtoll_run *part)
 {
 	if (brings_in(part->fault_class))
-		came_again_unspoken(giveback->came_again, giveback->sums, part, add_again,
-				    giveback);
+		came_again_unspoken(giveback->came_again, part);
 }
 
 /* ---- facts ---- */
@@ -407,7 +406,7 @@ void giveback_drain(struct giveback *giveback, giveback_fn *on_sum, void *contex
 	GHashTableIter iter;
 	gpointer value;
 
-	came_again_keep(giveback->came_again, giveback->sums);
+	came_again_settle(giveback->came_again, giveback->sums, add_again, giveback);
 	giveback->swept = false;
 	g_hash_table_iter_init(&iter, giveback->processes);
 	while (g_hash_table_iter_next(&iter, NULL, &value)) {
