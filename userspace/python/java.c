@@ -25,7 +25,7 @@ static const char *const symbol_names[JAVA_SYMBOLS] = {
 	[JAVA_TYPE_SIZE] = "gHotSpotVMTypeEntrySizeOffset",
 };
 
-/* Fields of objects, and of the virtual machine itself (STATIC): addresses. */
+/* Fields of objects: offsets; and of the virtual machine itself: addresses. */
 static const struct {
 	const char *type;
 	const char *field;
@@ -82,7 +82,7 @@ bool java_is_there(const struct python_symbols *symbols)
 	return symbols->java[JAVA_STRUCTS];
 }
 
-/* A table of entries, each of which begins its life with pointers to names. */
+/* A table of entries that have pointers to names, up to one that has none. */
 struct table {
 	pid_t pid;
 	uint64_t start;

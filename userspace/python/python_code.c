@@ -18,6 +18,20 @@
 
 #define INSTRUCTION_BYTES 2 /* since 3.6 */
 
+/* Of interpreters other than CPython. runs: NULL where name reads the lines as well, or there are none. */
+static const struct {
+	void (*peek)(pid_t pid, const struct python_layout *layout, const uint64_t *addresses,
+		     size_t count, struct python_code_key *keys);
+	void (*name)(pid_t pid, const struct python_layout *layout, struct python_code *code);
+	GArray *(*runs)(pid_t pid, const struct python_layout *layout,
+			const struct python_code_key *key);
+} readers[] = {
+	[INTERPRETER_RUBY] = { ruby_code_peek, ruby_code_name, ruby_code_runs },
+	[INTERPRETER_PHP] = { php_code_peek, php_code_name, php_code_runs },
+	[INTERPRETER_V8] = { v8_code_peek, v8_code_name, NULL },
+	[INTERPRETER_JAVA] = { java_code_peek, java_code_name, NULL },
+};
+
 /* By the type's name in C, "code"; checked once, then by address. */
 static bool is_code_type(pid_t pid, const struct python_layout *layout, uint64_t type)
 {
@@ -68,20 +82,8 @@ void python_code_peek(pid_t pid, const struct python_layout *layout, uint64_t *t
 
 	count = MIN(count, PYTHON_CODES_MAX);
 	memset(keys, 0, count * sizeof(*keys));
-	if (layout->walk.kind == INTERPRETER_RUBY) {
-		ruby_code_peek(pid, layout, addresses, count, keys);
-		return;
-	}
-	if (layout->walk.kind == INTERPRETER_PHP) {
-		php_code_peek(pid, layout, addresses, count, keys);
-		return;
-	}
-	if (layout->walk.kind == INTERPRETER_V8) {
-		v8_code_peek(pid, layout, addresses, count, keys);
-		return;
-	}
-	if (layout->walk.kind == INTERPRETER_JAVA) {
-		java_code_peek(pid, layout, addresses, count, keys);
+	if (readers[layout->walk.kind].peek) {
+		readers[layout->walk.kind].peek(pid, layout, addresses, count, keys);
 		return;
 	}
 	for (i = 0; i < count; i++) {
@@ -165,28 +167,20 @@ struct python_code *python_code_read(pid_t pid, const struct python_layout *layo
 	code->version = layout->version;
 	code->free_threaded = layout->free_threaded;
 	code->first_line = key->first_line;
-	if (code->kind == INTERPRETER_RUBY) {
-		ruby_code_name(pid, layout, code);
-	} else if (code->kind == INTERPRETER_PHP) {
-		php_code_name(pid, layout, code);
-	} else if (code->kind == INTERPRETER_V8) {
-		v8_code_name(pid, layout, code);
-	} else if (code->kind == INTERPRETER_JAVA) {
-		java_code_name(pid, layout, code);
+	if (readers[code->kind].name) {
+		readers[code->kind].name(pid, layout, code);
 	} else {
 		code->function = read_text(pid, layout, key->name);
 		code->file = read_text(pid, layout, key->file);
+		if (code->function && code->file)
+			code->lines = read_bytes(pid, layout, key->lines, &code->line_bytes);
 	}
 	if (!code->function || !code->file) {
 		python_code_unref(code);
 		return NULL;
 	}
-	if (code->kind == INTERPRETER_RUBY)
-		code->runs = ruby_code_runs(pid, layout, key);
-	else if (code->kind == INTERPRETER_PHP)
-		code->runs = php_code_runs(pid, layout, key);
-	else if (code->kind < INTERPRETER_RUBY)
-		code->lines = read_bytes(pid, layout, key->lines, &code->line_bytes);
+	if (readers[code->kind].runs)
+		code->runs = readers[code->kind].runs(pid, layout, key);
 	return code;
 }
 
