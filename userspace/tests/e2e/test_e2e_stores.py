@@ -88,7 +88,7 @@ def test_shares_are_those_of_the_kinds(stores: Recording) -> None:
     for toll, name in (("zero.app", "wipe"), ("copy.app", "copy")):
         figures = stores.report["toll"][toll]
         truth = sum(ns for kind, ns in spent.items() if kind.startswith(name)) / 1e9 / observed
-        # Of 95 % bounds the half beside them: one in ten thousand.
+        # Three standard errors of random samples; these come at regular times, and vary far less.
         margin = (figures["high"] - figures["low"]) / 2
         assert figures["low"] - margin <= truth <= figures["high"] + margin, (toll, truth, figures)
 
