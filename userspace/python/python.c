@@ -328,17 +328,21 @@ int32_t python_frame_place(const struct python_frame *frame, uint32_t kind)
 	return frame->flags & PYTHON_AT ? (int32_t)(frame->flags >> PYTHON_AT_SHIFT) : -1;
 }
 
-/* Name the frames of a stack as far as its process can be read. */
-static void name_frames(struct python *python, struct interpreter *interp, pid_t pid,
-			struct python_stack *stack)
+/*
+ * Name the frames of a stack as far as its process can be read: again when it is written if that was given up now.
+ */
+static void name_frames(struct python *python, struct python_stack *stack, bool again)
 {
+	struct interpreter *interp = interpreter_or_parents(python, stack->pid);
 	/* The engine's own functions have no script: what is there and has no name is no loss. */
 	bool has_nameless = interp && interp->layout.walk.kind == INTERPRETER_V8;
-	struct naming *naming = interp ? naming_read(interp, pid, stack) : NULL;
+	struct naming *naming = interp ? naming_read(interp, stack->pid, stack) : NULL;
 	size_t i;
 
-	stack->kind = interp ? interp->layout.walk.kind : PYTHON_NONE;
-	for (i = 0; i < stack->count; i++) {
+	if (interp)
+		stack->kind = interp->layout.walk.kind;
+	stack->unread = interp && !naming && again;
+	for (i = 0; i < stack->count && !stack->unread; i++) {
 		struct python_frame *frame = &stack->frames[i];
 		struct python_code *code;
 
@@ -373,18 +377,19 @@ void python_resolve(struct python *python, const struct memtoll_python *walked)
 		stack->frames[i].instruction = (int32_t)walked->frames[i].instruction;
 		stack->frames[i].flags = walked->frames[i].flags;
 	}
-	name_frames(python, interpreter_or_parents(python, walked->tgid), walked->tgid, stack);
+	name_frames(python, stack, true);
 	g_hash_table_insert(python->stacks, g_memdup2(&walked->stack_id, sizeof(walked->stack_id)),
 			    stack);
 }
 
 const struct python_stack *python_stack(struct python *python, uint64_t stack_id)
 {
-	const struct python_stack *stack;
+	g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&python->lock);
+	struct python_stack *stack = g_hash_table_lookup(python->stacks, &stack_id);
 
-	g_mutex_lock(&python->lock);
-	stack = g_hash_table_lookup(python->stacks, &stack_id);
-	g_mutex_unlock(&python->lock);
+	(void)locker;
+	if (stack && stack->unread)
+		name_frames(python, stack, false);
 	return stack;
 }
 

@@ -29,6 +29,7 @@ struct python_stack {
 	pid_t pid;
 	uint32_t kind;	/* of interpreter: enum memtoll_python_kind */
 	bool truncated; /* frames are missing at the outer end */
+	bool unread;	/* its process did not let itself be read in time */
 	size_t count;
 	struct python_frame frames[]; /* innermost first */
 };
@@ -54,7 +55,9 @@ void python_exec(struct python *python, pid_t pid);
 /* Name the frames of a new stack, by reading the process's memory. */
 void python_resolve(struct python *python, const struct memtoll_python *walked);
 
-/* The named frames of a stack, or NULL. Valid until the stack or its process is forgotten. */
+/*
+ * The named frames of a stack, or NULL; they are read now where the process did not let them be read
+ * when the stack came. Valid until the stack or its process is forgotten. */
 const struct python_stack *python_stack(struct python *python, uint64_t stack_id);
 void python_forget(struct python *python, uint64_t stack_id);
 /* Forget stacks of a dead process that were never written, as their native part was lost. */

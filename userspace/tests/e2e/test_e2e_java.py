@@ -123,7 +123,7 @@ def test_every_chain_is_the_interpreters(out: Path, classes: Path, release: str,
         assert found.pop(chain, 0) == case["count"] * case["bytes"], (case, found)
     assert not [chain for chain in found if chain], found
     assert interpreted.woven(recording)
-    assert lost(out, "python_unreadable") == 0
+    assert lost(out, "python_unreadable") == 0, recording.report["losses"]
     files = {file for (file,) in recording.query("SELECT file FROM frame WHERE function LIKE 'Chains.%'")}
     assert files == {"Chains.java"}
     functions = {function for (function,) in recording.query("SELECT function FROM frame WHERE kind = 'java'")}

@@ -23,6 +23,7 @@
 #include <glib.h>
 
 #include "host/proc.h"
+#include "host/timed_call.h"
 #include "python/python.h"
 #include "python/python_code.h"
 #include "python/python_offsets.h"
@@ -540,6 +541,68 @@ static void test_hostile_stacks(void **state)
 	python_free(python);
 }
 
+static void wait_for_end(void *pipe)
+{
+	char byte;
+
+	assert_int_equal(read(*(int *)pipe, &byte, 1), 0);
+}
+
+static void nothing(void *job)
+{
+	(void)job;
+}
+
+static void wait_until_readable(pid_t pid)
+{
+	int i;
+
+	for (i = 0; i < 1000 && !timed_call(pid, TIMED_CALL_MEMORY_MS, nothing, NULL, nothing); i++)
+		usleep(10000);
+	assert_true(i < 1000);
+}
+
+/* Its memory was not to be had when the stack came, and is when that is written: nothing is lost by it. */
+static void test_process_that_is_read_late(void **state)
+{
+	struct memtoll_python walked = { .stack_id = 1, .depth = 1 };
+	struct python *python = python_new();
+	struct memtoll_python_offsets offsets;
+	struct interpreter interpreter;
+	const struct python_stack *stack;
+	char line[64];
+	int ends[2];
+
+	(void)state;
+	start(&interpreter, "import sys\n"
+			    "def late(): pass\n"
+			    "print(id(late.__code__), flush=True)\n"
+			    "sys.stdin.read()\n");
+	read_line(&interpreter, line, sizeof(line));
+	assert_int_equal(show(python, interpreter.pid, &offsets), 1);
+	walked.tgid = interpreter.pid;
+	walked.frames[0].code = strtoull(line, NULL, 10);
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	assert_false(timed_call(interpreter.pid, 1, wait_for_end, &ends[0], nothing));
+	for (walked.stack_id = 1; walked.stack_id <= 2; walked.stack_id++)
+		python_resolve(python, &walked);
+	/* Written while it cannot be read: a loss, counted once. */
+	stack = python_stack(python, 1);
+	assert_null(stack->frames[0].code);
+	assert_int_equal(python_unreadable(python), 1);
+	close(ends[1]);
+	wait_until_readable(interpreter.pid);
+	stack = python_stack(python, 2);
+	assert_non_null(stack->frames[0].code);
+	assert_string_equal(stack->frames[0].code->function, "late");
+	stack = python_stack(python, 1);
+	assert_null(stack->frames[0].code);
+	assert_int_equal(python_unreadable(python), 0);
+	close(ends[0]);
+	stop(&interpreter);
+	python_free(python);
+}
+
 /* ---- weaving ---- */
 
 /*
@@ -663,6 +726,7 @@ int main(void)
 		cmocka_unit_test(test_freed_code_object),
 		cmocka_unit_test(test_interpreter_is_found_once),
 		cmocka_unit_test(test_hostile_stacks),
+		cmocka_unit_test(test_process_that_is_read_late),
 		cmocka_unit_test(test_weave),
 		cmocka_unit_test(test_loops_by_name),
 	};
