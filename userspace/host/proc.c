@@ -169,6 +169,19 @@ out:
 	return err;
 }
 
+uint64_t proc_turns(pid_t pid, pid_t tid)
+{
+	g_autoptr(GString) content = g_string_new(NULL);
+	uint64_t turns = 0;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", pid, tid);
+	/* Time on CPUs, time of waiting for one, turns. */
+	if (read_all(path, content, 256) || sscanf(content->str, "%*u %*u %" SCNu64, &turns) != 1)
+		return 0;
+	return turns;
+}
+
 static bool is_octal(char digit)
 {
 	return digit >= '0' && digit <= '7';

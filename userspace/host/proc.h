@@ -49,6 +49,12 @@ struct proc_status {
 int proc_status_read(pid_t tid, struct proc_status *status);
 
 /*
+ * How often a thread has got a CPU (sched-stats.rst): one that is held up gets none meanwhile. 0: unknown, as of a
+ * kernel that does not say (CONFIG_SCHED_INFO).
+ */
+uint64_t proc_turns(pid_t pid, pid_t tid);
+
+/*
  * The word at text, up to a blank or the end, without the kernel's octal escapes (\040 for a blank,
  * as in mountinfo and swaps). Freed by the caller with g_free().
  */

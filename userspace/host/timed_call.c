@@ -203,28 +203,42 @@ static bool wants_cpu(int who)
 	return wants;
 }
 
+/* Called with the lock: until the call has ended, or so long. By how much the wait was too long. */
+static gint64 wait_once(struct worker *worker, gint64 us)
+{
+	gint64 until = g_get_monotonic_time() + us;
+
+	while (worker->job)
+		if (!g_cond_wait_until(&worker->done, &lock, until))
+			break;
+	return g_get_monotonic_time() - until;
+}
+
 /*
  * True: the call has ended. Called with the lock. Who comes back from a wait far too late was stopped
  * or had no CPU, and so had the worker: that time counts as none. A runnable worker without a CPU
  * gets longer: the machine is busy, no process blocks it. So does a call about a process that may
- * be waiting for one.
+ * be waiting for one, and a worker that gets on: pages come from a slow disk, one by one.
  */
 static bool wait_done(struct worker *worker, unsigned int ms)
 {
 	const gint64 once = (patient ? MAX(ms, TIMED_CALL_PATIENCE_MS) : ms) * 1000;
-	gint64 waited = 0, until;
 	unsigned int late_waits = 0;
-	bool late;
+	uint64_t before;
+	gint64 waited = 0, late_us;
+	bool late, gets_on;
 
 	do {
-		until = g_get_monotonic_time() + once;
-		while (worker->job)
-			if (!g_cond_wait_until(&worker->done, &lock, until))
-				break;
-		late = g_get_monotonic_time() - until > once / 4 && late_waits++ < LATE_MOST;
+		/* Half of it is enough for nearly all calls: then nothing more is looked at. */
+		late_us = wait_once(worker, once / 2);
+		before = worker->job ? proc_turns(getpid(), worker->tid) : 0;
+		late_us = MAX(late_us, 0) + wait_once(worker, once / 2);
+		late = late_us > once / 4 && late_waits++ < LATE_MOST;
 		waited += late ? 0 : once;
-	} while (worker->job && (late || (waited < TIMED_CALL_PATIENCE_MS * 1000 &&
-					  (is_runnable(worker) || wants_cpu(worker->who)))));
+		gets_on = worker->job && proc_turns(getpid(), worker->tid) > before;
+	} while (worker->job &&
+		 (late || (waited < TIMED_CALL_PATIENCE_MS * 1000 &&
+			   (gets_on || is_runnable(worker) || wants_cpu(worker->who)))));
 	return !worker->job;
 }
 

@@ -194,6 +194,32 @@ static void test_status(void **state)
 	assert_int_equal(proc_status_read(child.pid, &status), -ENOENT);
 }
 
+/* Who sleeps gets a CPU again after each sleep; who is stopped gets none. */
+static void test_turns(void **state)
+{
+	const size_t bytes = 2 * PAGE;
+	struct child child = start(grow, &bytes);
+	uint64_t before = proc_turns(getpid(), gettid());
+	siginfo_t info;
+	int i;
+
+	(void)state;
+	assert_true(before > 0);
+	kill(child.pid, SIGSTOP);
+	assert_int_equal(waitid(P_PID, child.pid, &info, WSTOPPED | WNOWAIT), 0);
+	for (i = 0; i < 13; i++)
+		usleep(1000);
+	assert_true(proc_turns(getpid(), gettid()) >= before + 13);
+	before = proc_turns(child.pid, child.pid);
+	assert_true(before > 0);
+	usleep(1000);
+	assert_int_equal(proc_turns(child.pid, child.pid), before);
+	kill(child.pid, SIGKILL);
+	assert_int_equal(waitpid(child.pid, NULL, 0), child.pid);
+	close(child.ready);
+	assert_int_equal(proc_turns(child.pid, child.pid), 0);
+}
+
 static void test_unescape(void **state)
 {
 	static const char *const cases[][2] = {
@@ -645,6 +671,7 @@ int main(void)
 		cmocka_unit_test(test_comm),
 		cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_status),
+		cmocka_unit_test(test_turns),
 		cmocka_unit_test(test_unescape),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_gone),

@@ -160,6 +160,56 @@ static void test_process_that_wants_a_cpu(void **state)
 	assert_int_equal(timed_calls_given_up(), 0);
 }
 
+#define STEPS 61
+
+static void wait_for_bytes(void *data)
+{
+	struct job *job = data;
+	int steps = 0;
+	char byte;
+
+	while (steps < STEPS && read(job->pipes[0], &byte, 1) == 1)
+		steps++;
+	job->nested = steps == STEPS;
+}
+
+static gpointer write_slowly(gpointer data)
+{
+	struct job *job = data;
+	int i;
+
+	for (i = 0; i < STEPS; i++) {
+		g_usleep(5 * WAIT_MS * 1000 / STEPS);
+		assert_int_equal(write(job->pipes[1], "x", 1), 1);
+	}
+	return NULL;
+}
+
+/*
+ * As of pages that a slow disk has: the call lasts five times as long as its limit, and no step of it does. Tried
+ * again where the writer had no CPU for half the limit.
+ */
+static void test_call_that_gets_on(void **state)
+{
+	bool made = false;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 20 && !made; i++) {
+		struct job *job = job_new();
+		struct job writers = { .pipes = { -1, dup(job->pipes[1]) } };
+		GThread *writer = g_thread_new("writer", write_slowly, &writers);
+
+		made = timed_call(OTHERS + 1000 + i, WAIT_MS, wait_for_bytes, job, job_free);
+		g_thread_join(writer);
+		close(writers.pipes[1]);
+		if (made)
+			job_free(job);
+	}
+	assert_true(made);
+	timed_calls_given_up();
+}
+
 /* Given up, it ends a moment later: the process is not left alone for as long as one that is stuck. */
 static void test_end_soon_after(void **state)
 {
@@ -355,6 +405,7 @@ int main(void)
 		cmocka_unit_test(test_ranges),
 		cmocka_unit_test(test_patience),
 		cmocka_unit_test(test_process_that_wants_a_cpu),
+		cmocka_unit_test(test_call_that_gets_on),
 		cmocka_unit_test(test_end_soon_after),
 		cmocka_unit_test(test_blocked_call_is_given_up),
 		cmocka_unit_test(test_limit_of_stuck_calls),
