@@ -74,6 +74,13 @@ static const struct top_columns push_columns = {
 struct push_pair {
 	struct machine_push_key key;
 	struct machine_push push, before;
+	double waited_ns; /* so far, before this interval */
+};
+
+/* As of the last interval. */
+struct kept_push {
+	struct machine_push push;
+	double waited_ns; /* so far */
 };
 
 struct top_machine {
@@ -83,13 +90,13 @@ struct top_machine {
 	struct top_counters *counters;
 	GHashTable *processes;	/* uint32_t -> struct machine_process, as of the last interval */
 	GHashTable *group_rows; /* uint64_t -> struct machine_group */
-	GHashTable *pushes;	/* struct machine_push_key -> struct machine_push */
+	GHashTable *pushes;	/* struct machine_push_key -> struct kept_push */
 	uint64_t start_ns, begin_ns;
 	/* So far, for the sentence. */
 	struct {
 		struct machine_push_key key;
 		char *pusher, *victim;
-		double pages, waited_ns; /* since it was noted first */
+		double pages, waited_ns;
 	} worst;
 };
 
@@ -277,18 +284,26 @@ static GArray *read_pushes(struct top_machine *machine)
 
 	while (!bpf_map_get_next_key(fd, last, &key)) {
 		struct push_pair pair = { .key = key };
-		const struct machine_push *before = g_hash_table_lookup(machine->pushes, &key);
+		const struct kept_push *before = g_hash_table_lookup(machine->pushes, &key);
 
 		last = &key;
 		if (bpf_map_lookup_elem(fd, &key, &pair.push))
 			continue;
-		if (before)
-			pair.before = *before;
+		if (before) {
+			pair.before = before->push;
+			pair.waited_ns = before->waited_ns;
+		}
 		g_array_append_val(pairs, pair);
-		g_hash_table_replace(machine->pushes, g_memdup2(&key, sizeof(key)),
-				     g_memdup2(&pair.push, sizeof(pair.push)));
 	}
 	return pairs;
+}
+
+static void keep_push(struct top_machine *machine, const struct push_pair *pair, double waited_ns)
+{
+	const struct kept_push kept = { pair->push, waited_ns };
+
+	g_hash_table_replace(machine->pushes, g_memdup2(&pair->key, sizeof(pair->key)),
+			     g_memdup2(&kept, sizeof(kept)));
 }
 
 static GHashTable *read_victims(struct top_machine *machine, const GArray *pairs)
@@ -311,13 +326,14 @@ static GHashTable *read_victims(struct top_machine *machine, const GArray *pairs
 	return victims;
 }
 
-/* The one that pushed most of another's pages out, so far. */
-static void note_worst(struct top_machine *machine, const struct push_pair *pair)
+/* For what one pushed out another waited longest so far; where nobody waited, for that it was most. */
+static void note_worst(struct top_machine *machine, const struct push_pair *pair, double waited_ns)
 {
 	double pages = pages_of(&pair->push);
 
 	if (pair->key.pusher == pair->key.victim || !pair->key.victim || !pair->key.pusher ||
-	    pages < machine->worst.pages)
+	    waited_ns < machine->worst.waited_ns ||
+	    (waited_ns <= machine->worst.waited_ns && pages < machine->worst.pages))
 		return;
 	g_free(machine->worst.pusher);
 	g_free(machine->worst.victim);
@@ -325,8 +341,7 @@ static void note_worst(struct top_machine *machine, const struct push_pair *pair
 	machine->worst.pusher = text_printable(top_group(machine->groups, pair->key.pusher));
 	machine->worst.victim = text_printable(top_group(machine->groups, pair->key.victim));
 	machine->worst.pages = pages;
-	if (!same_push(&machine->worst.key, &pair->key))
-		machine->worst.waited_ns = 0;
+	machine->worst.waited_ns = waited_ns;
 	machine->worst.key = pair->key;
 }
 
@@ -346,9 +361,8 @@ static void add_pushes(struct top_machine *machine, struct top_snapshot *snapsho
 		waited = victim->pages > 0 ?
 				 victim->waited_ns * pages_of(&pair->push) / victim->pages :
 				 0;
-		note_worst(machine, pair);
-		if (same_push(&machine->worst.key, &pair->key))
-			machine->worst.waited_ns += waited;
+		note_worst(machine, pair, pair->waited_ns + waited);
+		keep_push(machine, pair, pair->waited_ns + waited);
 		pages = pages_of(&pair->push) - pages_of(&pair->before);
 		back = (double)(pair->push.back_pages - pair->before.back_pages);
 		if (pages <= 0 && back <= 0 && waited <= 0)

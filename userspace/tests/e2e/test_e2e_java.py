@@ -44,6 +44,8 @@ FEW = 0.05
 WHOLE = 0.95
 # Rounds after which HotSpot has compiled what makes them: by far more than its thresholds, of some 15,000 calls.
 COMPILED = 500_000
+# The collector's threads wait for one another without sleeping: where one has no CPU, for longer than the program runs.
+ALONE = ("-Xmx256m", "-XX:ParallelGCThreads=1", "-XX:ConcGCThreads=1")
 SHORT = "300ms"  # of what nothing is measured
 SOMEBODY = 61681  # no user of any system
 # Compiled, answer() is part of main() in some of the code: its name is that of the whole.
@@ -81,7 +83,7 @@ def goes_on(program: Program) -> None:
 
 def test_code_that_it_made_has_names(out: Path, classes: Path) -> None:
     """As it was started by somebody who thought of no tracer: without frame pointers, and with its second compiler."""
-    with jvm.started(classes, "Clears", str(MIB), options=("-Xmx256m",)) as program:
+    with jvm.started(classes, "Clears", str(MIB), options=ALONE) as program:
         recording = record(out, "--jvm-perfmap", "-d", "3s", "-p", str(program.pid), exact=False)
         assert "jvm-perfmap" not in recording.result.stderr
         assert not left_in(Path("/tmp"), program.pid)
@@ -133,7 +135,7 @@ def test_every_chain_is_the_interpreters(out: Path, classes: Path, release: str,
 @pytest.mark.parametrize("release", jvm.RELEASES)
 def test_clearing_of_newer_releases(out: Path, classes: Path, release: str) -> None:
     """As above, of what has another code cache, another compiler and another collector."""
-    with jvm.started(classes, "Clears", str(MIB), options=("-Xmx256m",), release=release) as program:
+    with jvm.started(classes, "Clears", str(MIB), options=ALONE, release=release) as program:
         recording = record(out, "--jvm-perfmap", "-d", "2s", "-p", str(program.pid), exact=False)
         assert "jvm-perfmap" not in recording.result.stderr
         goes_on(program)
@@ -147,7 +149,7 @@ def test_clearing_of_newer_releases(out: Path, classes: Path, release: str) -> N
 @pytest.mark.parametrize("release", ["", max(jvm.RELEASES)])
 def test_clearing_outside_of_the_heap(out: Path, classes: Path, release: str) -> None:
     """Memory of malloc's, which the virtual machine clears itself."""
-    with jvm.started(classes, "Clears", str(MIB), "direct", options=("-Xmx256m",), release=release) as program:
+    with jvm.started(classes, "Clears", str(MIB), "direct", options=ALONE, release=release) as program:
         recording = record(out, "--jvm-perfmap", "-d", "2s", "-p", str(program.pid), exact=False)
         goes_on(program)
     verdict = recording.report["verdict"]
