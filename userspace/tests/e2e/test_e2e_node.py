@@ -142,7 +142,7 @@ def test_memory_that_goes_back(out: Path, what: str, function: str, rounds: int,
 
 @pytest.mark.parametrize("release", ["", NEWEST])
 def test_buffer_that_is_kept(out: Path, release: str) -> None:
-    recording = interpreted.traced(out, nodejs.of(release), SOURCES / SCRIPT, "keeps", str(ROUNDS // 5), str(BLOCK))
+    recording = interpreted.traced(out, nodejs.of(release), SOURCES / SCRIPT, "keeps", str(ROUNDS), str(BLOCK))
     assert recording.witness[-1]["faults"] < 4 * BLOCK // PAGE
     assert recording.dominant == "compute", recording.report["verdict"]
     assert set(advice(recording)) == {"none"}
