@@ -17,9 +17,11 @@
 -- something that happens by the wall clock (a timer) tells too few calls. The clock with the
 -- smaller error counts.
 --
--- error: relative, a 95 % bound. That of a ratio estimate whose units are slices (Cochran, Sampling
--- Techniques, 6.4): v = n / (n - 1) * sum of (y - R x)^2 over (R sum of x)^2, less the part seen,
--- and Student's t for n - 1; a single slice says next to nothing: ten times as much in what was not
+-- error: relative, a 95 % bound. That of a ratio estimate whose units are slices, by what it would be
+-- without each of them (jackknife; Cochran, Sampling Techniques, 6.17): v = (n - 1) / n * sum of
+-- ((y - R x) / (1 - h))^2 over (R sum of x)^2, where h is the slice's part of sum of x, less the part
+-- seen, and Student's t for n - 1. Where one slice is nearly all that was watched R is its own, and
+-- says little of the others. A single slice says next to nothing: ten times as much in what was not
 -- seen. Of k events no less than a Poisson variable's, 1 / k, and a tenth for what they have to do
 -- with the calls. Of cpu that of the prices is added: were the probes dearer by their error, x
 -- would be smaller by as much, and X / x larger by more: e / (1 - e), where e is the error's part
@@ -122,16 +124,18 @@ unit AS (	-- an event of which a slice has no row did not happen there, or was n
 drawn AS (
 	SELECT call, clock, SUM(seen) AS n, SUM(whole > 0) AS slices, SUM(x) AS x, SUM(y) AS y, r,
 		SUM(own_ns) AS own_ns, SUM(whole) AS whole, SUM(dearer_ns) AS dearer_ns,
-		SUM(cheaper_ns) AS cheaper_ns, SUM(seen * (y - r * x) * (y - r * x)) AS squares,
+		SUM(cheaper_ns) AS cheaper_ns, SUM(seen * (y - r * x) * (y - r * x) / rest / rest)
+			AS squares,
 		-- at the floor the truth may be several times as much
 		COALESCE(SUM(floored * x) > 0.5 * SUM(x), 0) AS floored
-	FROM (SELECT *, SUM(y) OVER drawn / MAX(SUM(x) OVER drawn, 1.0) AS r FROM unit
+	FROM (SELECT *, SUM(y) OVER drawn / MAX(SUM(x) OVER drawn, 1.0) AS r,
+			MAX(0.001, 1.0 - x / MAX(SUM(x) OVER drawn, 1.0)) AS rest FROM unit
 		WINDOW drawn AS (PARTITION BY call, clock))
 	GROUP BY call, clock
 ),
 varied AS (
 	SELECT *, MAX(CASE WHEN n < 2 OR r <= 0 THEN 0.0
-			ELSE 1.0 * n / (n - 1) * squares / (r * x) / (r * x) * CASE
+			ELSE (n - 1.0) / n * squares / (r * x) / (r * x) * CASE
 				WHEN clock IN ('cpu', 'passed')
 				THEN MAX(0.0, 1.0 - x / MAX(whole, 1.0)) ELSE 1.0 END END,
 		CASE WHEN clock IN ('cpu', 'passed') THEN 0.0 ELSE 1.0 / MAX(x, 1.0) END) AS v

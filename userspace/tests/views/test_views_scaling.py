@@ -126,12 +126,31 @@ def test_windows_that_differ_have_an_error() -> None:
     own = [S - number * CALLS * HIT for number in (1, 2, 1, 1)]
     y = [CALLS, 2 * CALLS, CALLS, CALLS]
     ratio = sum(y) / sum(x)
-    spread = SLICES / (SLICES - 1) * sum((b - ratio * a) ** 2 for a, b in zip(x, y))
-    variance = spread / (ratio * sum(x)) ** 2 * (1 - sum(x) / sum(own))
+    without = [(sum(y) - b) / (sum(x) - a) for a, b in zip(x, y)]
+    spread = (SLICES - 1) / SLICES * sum((one - ratio) ** 2 for one in without)
+    variance = spread / ratio**2 * (1 - sum(x) / sum(own))
     part = PRICE_ERROR * 5 * CALLS * HIT / sum(x)
     # As long as before, each. 3.18: the 97.5 % quantile of t with three degrees of freedom.
     made.database.execute(f"UPDATE call SET cpu_ns = calls * {short(1.0)}")
     assert scale(made)["error"] == pytest.approx(3.18 * variance**0.5 + part / (1 - part), rel=1e-3)
+
+
+def test_a_slice_that_is_nearly_all_says_little_of_the_others() -> None:
+    """Nine tenths of the first second were watched, a hundredth of the others, where it calls five times as often."""
+    made = watched()
+    rates = {1: 20_000, 2: 101_000, 3: 99_000, 4: 100_000}
+    for number, rate in rates.items():
+        window = 900 * MS if number == 1 else 10 * MS
+        calls = round(rate * window / S)
+        length = round(window)
+        made.database.execute(f"UPDATE watch SET watched_ns={length}, watched_cpu_ns={length} WHERE slice = {number}")
+        made.database.execute(
+            f"UPDATE call SET calls={calls}, timed_calls={calls}, cpu_ns={calls * short(1.0)} WHERE slice = {number}"
+        )
+        made.database.execute(f"UPDATE hit SET hits = {calls} WHERE slice = {number}")
+    estimate = made.one("SELECT * FROM call_estimate")
+    assert estimate["calls"] < sum(rates.values()) / 2
+    assert sum(rates.values()) <= estimate["calls"] + estimate["calls_error"]
 
 
 def test_one_window_gives_no_estimate() -> None:
