@@ -329,7 +329,8 @@ static __always_inline bool is_idle(const struct task_struct *task)
 /*
  * Twice at the end, when userspace reads the iterator. While the probes are on: counting ends, for
  * each thread together with the kernel's count. After they are off: every thread's open run is
- * emitted here. A thread that has ended, and has no state any more, counted out when it did.
+ * emitted here. A thread that has ended, and has no state any more, counted out when it did. And
+ * in between, to settle reads that have rested.
  */
 SEC("?iter/task")
 int drain_threads(struct bpf_iter__task *ctx)
@@ -341,6 +342,11 @@ int drain_threads(struct bpf_iter__task *ctx)
 	if (!task)
 		return 0;
 	thread = thread_find(task);
+	if (reads_settle) {
+		if (thread)
+			reads_settle_thread(task, thread);
+		return 0;
+	}
 	if (stopped != STOPPING) {
 		thread_flush(task, thread);
 		return 0;

@@ -479,6 +479,13 @@ int reads_count_out(struct task_struct *task, struct thread *thread)
 	return 0;
 }
 
+int reads_settle_thread(struct task_struct *task, struct thread *thread)
+{
+	if (task && thread)
+		read_rest_settle(task, thread);
+	return 0;
+}
+
 SEC("?tp_btf/sys_exit")
 int read_exit(__u64 *ctx)
 {

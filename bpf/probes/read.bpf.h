@@ -10,6 +10,7 @@
 
 int reads_emit(struct thread *thread);
 int reads_count_out(struct task_struct *task, struct thread *thread) __hidden;
+int reads_settle_thread(struct task_struct *task, struct thread *thread) __hidden;
 int passes_flush(struct task_struct *task, struct thread *thread) __hidden;
 
 #endif /* MEMTOLL_READ_BPF_H */

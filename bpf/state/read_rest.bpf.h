@@ -62,6 +62,13 @@ static __always_inline void read_rest_catch_up(const struct task_struct *task,
 	thread->reads_rested += rested;
 }
 
+/* Reads are about to be left unwatched: those that have rested until now are known to have. */
+static __always_inline void read_rest_settle(const struct task_struct *task, struct thread *thread)
+{
+	read_rest_catch_up(task, thread);
+	thread->reads_seen = reads_counted(task);
+}
+
 /* How many of them the read that begins speaks for. */
 static __always_inline __u64 read_rest_spoken_for(struct thread *thread)
 {

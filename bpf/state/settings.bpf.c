@@ -50,6 +50,7 @@ volatile __u32 fault_draw = ~0U;
 volatile __u32 faults_rest = FAULTS_ALL_SEEN;
 volatile __u32 calls_rest = CALLS_ALL_SEEN;
 volatile __u32 reads_epoch = 0;
+volatile __u32 reads_settle = 0;
 volatile __u32 reads_are_counted = 0;
 __u64 rest_open = 0;
 __u32 rest_owners[REST_POOLS] = {};

@@ -41,6 +41,8 @@ extern volatile __u32 fault_draw;
 extern volatile __u32 faults_rest;
 /* Set by userspace: whether system calls have been, or are, seen in windows only: read_rest.bpf.h. */
 extern volatile __u32 calls_rest;
+/* Set by userspace while it has the iterator look what the kernel has counted for each thread. */
+extern volatile __u32 reads_settle;
 /* Raised by userspace when reads are watched again after a time in which not all were. */
 extern volatile __u32 reads_epoch;
 /* The kernel counts reads: set as soon as a thread was met. */

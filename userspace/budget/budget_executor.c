@@ -16,6 +16,7 @@
 #include "memtoll.skel.h"
 #include "probes/attach.h"
 #include "probes/syscalls.h"
+#include "probes/thread_iterator.h"
 
 /* How often to check whether there are system calls worth watching. */
 #define LOOK_NS 20000000ULL
@@ -511,6 +512,26 @@ static void set_watched_ns(volatile __u64 *since_ns, bool watched)
 	*since_ns = watched ? now_ns() : UINT64_MAX;
 }
 
+/* What was read between windows, which only the kernel has counted, is known from now on. */
+static void settle_reads(const struct budget *budget)
+{
+	struct memtoll_bpf *bpf = budget->config.bpf;
+
+	bpf->bss->reads_settle = 1;
+	threads_iterate(bpf);
+	bpf->bss->reads_settle = 0;
+}
+
+/* Or it is not, if they are left unwatched soon. In a window threads do it themselves. */
+static int rest_calls(const struct budget *budget, bool rest)
+{
+	if (!rest) {
+		syscalls_see(probes_syscalls(budget->config.probes), false);
+		settle_reads(budget);
+	}
+	return probes_rest_calls(budget->config.probes, rest);
+}
+
 /*
  * System calls are to be watched from now on, or not; read(2) with them, as far as the budget
  * allows it. A beginning counts before the probes are there, an end when unwatched calls are
@@ -525,7 +546,7 @@ static void set_calls(struct budget *budget, bool calls, bool plain_reads)
 	if ((calls && !budget->calls) || (plain_reads && !budget->plain_reads))
 		budget->config.bpf->bss->reads_epoch++;
 	if (!calls && budget->calls && probes_calls_rest(budget->config.probes))
-		probes_rest_calls(budget->config.probes, false);
+		rest_calls(budget, false);
 	if (calls && !budget->calls)
 		set_watched_ns(&budget->config.bpf->bss->calls_watched_ns, true);
 	if (plain_reads && !budget->plain_reads)
@@ -546,8 +567,18 @@ static void set_calls(struct budget *budget, bool calls, bool plain_reads)
 	budget->plain_reads = plain_reads;
 }
 
+/* Reads between two windows are news, too, once they are known. */
+static bool has_read_between(struct budget *budget, struct governor_reading *reading)
+{
+	if (budget->config.bpf->bss->calls_watched_ns != UINT64_MAX)
+		return true;
+	settle_reads(budget);
+	rates_read(budget->config.bpf, &reading->rates);
+	return syscall_idle_step(&budget->syscall_idle, reading->now_ns, &reading->rates);
+}
+
 /* Whether there are system calls worth watching. */
-static bool look_for_calls(struct budget *budget, const struct governor_reading *reading)
+static bool look_for_calls(struct budget *budget, struct governor_reading *reading)
 {
 	if (!budget->may_leave_calls)
 		return true;
@@ -555,7 +586,10 @@ static bool look_for_calls(struct budget *budget, const struct governor_reading 
 	if (reading->rates.unwatched_maps != budget->unwatched_maps)
 		targets_suspect_code(budget->config.targets);
 	budget->unwatched_maps = reading->rates.unwatched_maps;
-	return syscall_idle_step(&budget->syscall_idle, reading->now_ns, &reading->rates);
+	if (syscall_idle_step(&budget->syscall_idle, reading->now_ns, &reading->rates))
+		return true;
+	return budget->calls && probes_calls_rest(budget->config.probes) &&
+	       has_read_between(budget, reading);
 }
 
 /* Of how many faults one is looked at. */
@@ -576,8 +610,7 @@ static void thin(struct budget *budget, const struct governor_reading *reading)
 	if (budget->thinning.faults.rests != faults &&
 	    probes_rest_faults(budget->config.probes, !faults))
 		message("faults are seen in windows only from now on");
-	if (budget->thinning.calls.rests != calls &&
-	    probes_rest_calls(budget->config.probes, !calls))
+	if (budget->thinning.calls.rests != calls && rest_calls(budget, !calls))
 		message("system calls are seen in windows only from now on");
 }
 

@@ -16,8 +16,9 @@
 
 static uint64_t news(const struct memtoll_rates *before, const struct memtoll_rates *now)
 {
-	return now->maps - before->maps + now->reads - before->reads + now->unwatched_maps -
-	       before->unwatched_maps + now->unwatched_reads - before->unwatched_reads +
+	return now->maps - before->maps + now->reads - before->reads + now->rested_reads -
+	       before->rested_reads + now->unwatched_maps - before->unwatched_maps +
+	       now->unwatched_reads - before->unwatched_reads +
 	       (now->faults - before->faults) / FAULTS_OF_A_CALL;
 }
 

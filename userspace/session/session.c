@@ -29,6 +29,7 @@
 #include "memtoll.skel.h"
 #include "probes/price_cache.h"
 #include "probes/programs.h"
+#include "probes/thread_iterator.h"
 #include "python/python.h"
 #include "python/python_reader.h"
 #include "recording/machine_facts.h"
@@ -493,25 +494,6 @@ static int step_attach(struct session *session)
 	return status;
 }
 
-/* Read the task iterator to its end: every thread's open run comes through the ring buffer. */
-static int drain_threads(struct session *session)
-{
-	struct bpf_link *link = bpf_program__attach_iter(session->bpf->progs.drain_threads, NULL);
-	char byte[64];
-	int fd, err;
-
-	if (!link)
-		return -errno;
-	fd = bpf_iter_create(bpf_link__fd(link));
-	err = fd < 0 ? fd : 0;
-	while (!err && read(fd, byte, sizeof(byte)) > 0)
-		;
-	if (fd >= 0)
-		close(fd);
-	bpf_link__destroy(link);
-	return err;
-}
-
 /*
  * Stop counting first, so that our counters and the kernel's end at the same moment: a thread's
  * when the iterator comes to it.
@@ -524,7 +506,7 @@ static void stop_counting(struct session *session)
 		return;
 	session->bpf->bss->stopping_ns = now_ns();
 	session->bpf->bss->stopped = STOPPING;
-	counted = !drain_threads(session);
+	counted = !threads_iterate(session->bpf);
 	session->bpf->bss->stopped = STOPPED;
 	targets_end_counting(session->targets, counted);
 	record_counts(session);
@@ -567,7 +549,7 @@ static int step_finish(struct session *session)
 	report_other_tracers(session);
 	priority_end(&session->priority);
 	watchdog_finishing(session->watchdog);
-	drain_threads(session);
+	threads_iterate(session->bpf);
 	ring_buffer__consume(session->ring);
 	rates_read(session->bpf, &rates);
 	ledger_unspoken(session->consumers->ledger, 0, rates.passed_open, true);

@@ -114,6 +114,40 @@ static void test_none_speaks_for_all(void **state)
 	assert_int_equal(sum()->calls, 2 + 1000);
 }
 
+/* Left unwatched, what rested before is told; what was not seen afterwards, of whatever it was, is not. */
+static void test_settled_before_it_is_left(void **state)
+{
+	begin();
+	read_files(2);
+	host.task.ioac.syscr += 5003;
+	reads_settle = 1;
+	drain();
+	drain();
+	reads_settle = 0;
+	assert_int_equal(host_rates()->rested_reads, 5003);
+	host.task.ioac.syscr += 977;
+	reads_epoch++;
+	read_files(101);
+	assert_int_equal(sum()->calls + host_thread()->reads_rested, 103 + 5003);
+	assert_int_equal(host_rates()->rested_reads, 5003);
+	assert_lost_only(0, 0);
+}
+
+/* Watched again it is as ever: the read that begins is none that rested. */
+static void test_settled_and_seen(void **state)
+{
+	begin();
+	read_files(2);
+	host.task.ioac.syscr += 331;
+	reads_settle = 1;
+	drain();
+	reads_settle = 0;
+	host.task.ioac.syscr += 7;
+	read_files(101);
+	assert_int_equal(host_rates()->rested_reads, 331 + 7);
+	assert_int_equal(sum()->calls + host_thread()->reads_rested, 103 + 331 + 7);
+}
+
 /* Whose end was not seen has spoken for nobody, and is counted by the kernel. */
 static void test_end_outside_of_the_window(void **state)
 {
@@ -220,6 +254,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_windows_speak),
 		cmocka_unit_test(test_none_speaks_for_all),
+		cmocka_unit_test(test_settled_before_it_is_left),
+		cmocka_unit_test(test_settled_and_seen),
 		cmocka_unit_test(test_end_outside_of_the_window),
 		cmocka_unit_test(test_end_in_another_window),
 		cmocka_unit_test(test_reads_of_no_file),

@@ -55,12 +55,11 @@ static void test_each_kind_is_news(void **state)
 	size_t i;
 
 	(void)state;
-	for (i = 0; i < 4; i++) {
+	for (i = 0; i < 5; i++) {
 		__u64 *const counts[] = {
-			&program.rates.unwatched_maps,
-			&program.rates.unwatched_reads,
-			&program.rates.maps,
-			&program.rates.reads,
+			&program.rates.unwatched_maps, &program.rates.unwatched_reads,
+			&program.rates.maps,	       &program.rates.reads,
+			&program.rates.rested_reads,
 		};
 
 		begin(&program);

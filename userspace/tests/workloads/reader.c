@@ -10,6 +10,7 @@
  *   --fill    so many MiB of memory are used before each read
  *   --clocked each read between two looks at the clocks
  *   --random  blocks in no order: COUNT draws a pass, with repeats
+ *   --pause   half way it does nothing for so many seconds
  *   --cache   blocks are kept in an LRU cache of so many first, and read only where it misses
  * Prints how many calls read how many bytes, of different blocks how many, and, if clocked, how
  * long those reads had no CPU in which the thread went to sleep.
@@ -208,6 +209,7 @@ int main(int argc, char **argv)
 	uint64_t count, passes, calls = 0, bytes = 0, different = 0, state = 1, asleep_ns = 0;
 	int direct = 0, cold = 0, held = 0, clocked = 0, scattered = 0, i;
 	struct clocks before = {}, after;
+	struct timespec pause = {};
 	size_t filled = 0;
 	unsigned char *seen;
 
@@ -222,6 +224,8 @@ int main(int argc, char **argv)
 		scattered |= !strcmp(argv[i], "--random");
 		if (!strcmp(argv[i], "--fill") && i + 1 < argc)
 			filled = workload_number(argv[0], argv[++i]);
+		if (!strcmp(argv[i], "--pause") && i + 1 < argc)
+			pause.tv_sec = (time_t)workload_number(argv[0], argv[++i]);
 		if (!strcmp(argv[i], "--cache") && i + 1 < argc)
 			cache.size = workload_number(argv[0], argv[++i]);
 	}
@@ -242,6 +246,8 @@ int main(int argc, char **argv)
 	cache.blocks = calloc(cache.size + 1, sizeof(*cache.blocks));
 	cache.used = calloc(cache.size + 1, sizeof(*cache.used));
 	for (uint64_t pass = 0; pass < passes; pass++) {
+		if (pause.tv_sec && pass == passes / 2)
+			nanosleep(&pause, NULL);
 		if (cold && posix_fadvise(reader.fd, 0, 0, POSIX_FADV_DONTNEED))
 			return 1;
 		for (uint64_t k = 0; k < count; k++) {
