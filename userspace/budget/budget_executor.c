@@ -8,6 +8,7 @@
 #include "base/message.h"
 #include "budget/governor.h"
 #include "budget/paid_prices.h"
+#include "budget/reads_settled.h"
 #include "budget/syscall_idle.h"
 #include "budget/thinned.h"
 #include "budget/thinning.h"
@@ -16,7 +17,6 @@
 #include "memtoll.skel.h"
 #include "probes/attach.h"
 #include "probes/syscalls.h"
-#include "probes/thread_iterator.h"
 
 /* How often to check whether there are system calls worth watching. */
 #define LOOK_NS 20000000ULL
@@ -512,26 +512,6 @@ static void set_watched_ns(volatile __u64 *since_ns, bool watched)
 	*since_ns = watched ? now_ns() : UINT64_MAX;
 }
 
-/* What was read between windows, which only the kernel has counted, is known from now on. */
-static void settle_reads(const struct budget *budget)
-{
-	struct memtoll_bpf *bpf = budget->config.bpf;
-
-	bpf->bss->reads_settle = 1;
-	threads_iterate(bpf);
-	bpf->bss->reads_settle = 0;
-}
-
-/* Or it is not, if they are left unwatched soon. In a window threads do it themselves. */
-static int rest_calls(const struct budget *budget, bool rest)
-{
-	if (!rest) {
-		syscalls_see(probes_syscalls(budget->config.probes), false);
-		settle_reads(budget);
-	}
-	return probes_rest_calls(budget->config.probes, rest);
-}
-
 /*
  * System calls are to be watched from now on, or not; read(2) with them, as far as the budget
  * allows it. A beginning counts before the probes are there, an end when unwatched calls are
@@ -545,8 +525,8 @@ static void set_calls(struct budget *budget, bool calls, bool plain_reads)
 	/* Reads that nobody has seen meanwhile are none that rested. */
 	if ((calls && !budget->calls) || (plain_reads && !budget->plain_reads))
 		budget->config.bpf->bss->reads_epoch++;
-	if (!calls && budget->calls && probes_calls_rest(budget->config.probes))
-		rest_calls(budget, false);
+	if (!calls && budget->calls)
+		rest_calls(budget->config.bpf, budget->config.probes, false);
 	if (calls && !budget->calls)
 		set_watched_ns(&budget->config.bpf->bss->calls_watched_ns, true);
 	if (plain_reads && !budget->plain_reads)
@@ -567,16 +547,6 @@ static void set_calls(struct budget *budget, bool calls, bool plain_reads)
 	budget->plain_reads = plain_reads;
 }
 
-/* Reads between two windows are news, too, once they are known. */
-static bool has_read_between(struct budget *budget, struct governor_reading *reading)
-{
-	if (budget->config.bpf->bss->calls_watched_ns != UINT64_MAX)
-		return true;
-	settle_reads(budget);
-	rates_read(budget->config.bpf, &reading->rates);
-	return syscall_idle_step(&budget->syscall_idle, reading->now_ns, &reading->rates);
-}
-
 /* Whether there are system calls worth watching. */
 static bool look_for_calls(struct budget *budget, struct governor_reading *reading)
 {
@@ -586,31 +556,28 @@ static bool look_for_calls(struct budget *budget, struct governor_reading *readi
 	if (reading->rates.unwatched_maps != budget->unwatched_maps)
 		targets_suspect_code(budget->config.targets);
 	budget->unwatched_maps = reading->rates.unwatched_maps;
-	if (syscall_idle_step(&budget->syscall_idle, reading->now_ns, &reading->rates))
-		return true;
-	return budget->calls && probes_calls_rest(budget->config.probes) &&
-	       has_read_between(budget, reading);
+	return syscall_idle_step(&budget->syscall_idle, reading->now_ns, &reading->rates) ||
+	       (budget->calls && has_read_between(budget->config.bpf, &budget->syscall_idle,
+						  reading->now_ns, &reading->rates));
 }
 
 /* Of how many faults one is looked at. */
 static void thin(struct budget *budget, const struct governor_reading *reading)
 {
-	unsigned int before = budget->thinning.one_in;
-	bool faults = budget->thinning.faults.rests, calls = budget->thinning.calls.rests;
-	unsigned int one_in;
+	struct thinning *thinning = &budget->thinning;
+	bool faults = thinning->faults.rests, calls = thinning->calls.rests;
+	unsigned int before = thinning->one_in, one_in;
 
-	budget->thinning.calls_may_rest =
+	thinning->calls_may_rest =
 		budget->calls && syscalls_may_rest(probes_syscalls(budget->config.probes));
-	one_in =
-		thinning_step(&budget->thinning, reading->now_ns, reading->cpu_ns, &reading->rates);
-
-	budget->thinned |= one_in > 1 || budget->thinning.faults.rests;
+	one_in = thinning_step(thinning, reading->now_ns, reading->cpu_ns, &reading->rates);
+	budget->thinned |= one_in > 1 || thinning->faults.rests;
 	if (one_in != before)
 		budget->config.bpf->data->fault_draw = thinning_draw(one_in);
-	if (budget->thinning.faults.rests != faults &&
-	    probes_rest_faults(budget->config.probes, !faults))
+	if (thinning->faults.rests != faults && probes_rest_faults(budget->config.probes, !faults))
 		message("faults are seen in windows only from now on");
-	if (budget->thinning.calls.rests != calls && rest_calls(budget, !calls))
+	if (thinning->calls.rests != calls &&
+	    rest_calls(budget->config.bpf, budget->config.probes, !calls))
 		message("system calls are seen in windows only from now on");
 }
 

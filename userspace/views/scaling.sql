@@ -17,15 +17,16 @@
 -- something that happens by the wall clock (a timer) tells too few calls. The clock with the
 -- smaller error counts.
 --
--- error: relative, a 95 % bound. That of a ratio estimate whose units are slices, by what it would
--- be without each of them (jackknife; Cochran, Sampling Techniques, 6.17): v = (n - 1) / n * sum of
--- ((y - R x) / (1 - h))^2 over (R sum of x)^2, where h is the slice's part of sum of x, less the
--- part seen, and Student's t for n - 1. Where one slice is nearly all that was watched R is its
--- own, and says little of the others. A single slice says next to nothing: ten times as much in
--- what was not seen. Of k events no less than a Poisson variable's, 1 / k, and a tenth for what they have to do
--- with the calls. Of cpu that of the prices is added: were the probes dearer by their error, x
--- would be smaller by as much, and X / x larger by more: e / (1 - e), where e is the error's part
--- of x, and never more than ten times; were they cheaper, e / (1 + e) less. seen_share: x / X.
+-- error: relative, a 95 % bound. That of a ratio estimate whose units are slices, by what it
+-- would be without each of them (jackknife; Cochran, Sampling Techniques, 6.17): v = (n - 1) / n
+-- * sum of ((y - R x) / (1 - h))^2 over (R sum of x)^2, where h is the slice's part of sum of x,
+-- less the part seen, and Student's t for n - 1. Where one slice is nearly all that was watched
+-- R is its own, and says little of the others. A single slice says next to nothing: ten times as
+-- much in what was not seen. Of k events no less than a Poisson variable's, 1 / k, and a tenth
+-- for what they have to do with the calls. Of cpu that of the prices is added: were the probes
+-- dearer by their error, x would be smaller by as much, and X / x larger by more: e / (1 - e),
+-- where e is the error's part of x, and never more than ten times; were they cheaper, e / (1 +
+-- e) less. seen_share: x / X.
 CREATE VIEW call_scale AS
 WITH
 spent AS (
