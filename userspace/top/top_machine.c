@@ -71,16 +71,16 @@ static const struct top_columns push_columns = {
 	},
 };
 
-struct push_pair {
-	struct machine_push_key key;
-	struct machine_push push, before;
-	double waited_ns; /* so far, before this interval */
-};
-
 /* As of the last interval. */
 struct kept_push {
 	struct machine_push push;
 	double waited_ns; /* so far */
+};
+
+struct push_pair {
+	struct machine_push_key key;
+	struct machine_push push;
+	struct kept_push before;
 };
 
 struct top_machine {
@@ -289,10 +289,8 @@ static GArray *read_pushes(struct top_machine *machine)
 		last = &key;
 		if (bpf_map_lookup_elem(fd, &key, &pair.push))
 			continue;
-		if (before) {
-			pair.before = before->push;
-			pair.waited_ns = before->waited_ns;
-		}
+		if (before)
+			pair.before = *before;
 		g_array_append_val(pairs, pair);
 	}
 	return pairs;
@@ -326,7 +324,7 @@ static GHashTable *read_victims(struct top_machine *machine, const GArray *pairs
 	return victims;
 }
 
-/* For what one pushed out another waited longest so far; where nobody waited, for that it was most. */
+/* Whose victim has waited longest so far; where none has, who pushed out most. */
 static void note_worst(struct top_machine *machine, const struct push_pair *pair, double waited_ns)
 {
 	double pages = pages_of(&pair->push);
@@ -361,10 +359,10 @@ static void add_pushes(struct top_machine *machine, struct top_snapshot *snapsho
 		waited = victim->pages > 0 ?
 				 victim->waited_ns * pages_of(&pair->push) / victim->pages :
 				 0;
-		note_worst(machine, pair, pair->waited_ns + waited);
-		keep_push(machine, pair, pair->waited_ns + waited);
-		pages = pages_of(&pair->push) - pages_of(&pair->before);
-		back = (double)(pair->push.back_pages - pair->before.back_pages);
+		note_worst(machine, pair, pair->before.waited_ns + waited);
+		keep_push(machine, pair, pair->before.waited_ns + waited);
+		pages = pages_of(&pair->push) - pages_of(&pair->before.push);
+		back = (double)(pair->push.back_pages - pair->before.push.back_pages);
 		if (pages <= 0 && back <= 0 && waited <= 0)
 			continue;
 		pusher = g_strconcat(top_group(machine->groups, pair->key.pusher),
@@ -372,8 +370,10 @@ static void add_pushes(struct top_machine *machine, struct top_snapshot *snapsho
 		row = top_row_add(&snapshot->details, 0, pusher,
 				  top_group(machine->groups, pair->key.victim), NULL);
 		row->values[PUSH_PAGES] = pages;
-		row->values[PUSH_SWAP] = (double)(pair->push.swap_pages - pair->before.swap_pages);
-		row->values[PUSH_FILE] = (double)(pair->push.file_pages - pair->before.file_pages);
+		row->values[PUSH_SWAP] =
+			(double)(pair->push.swap_pages - pair->before.push.swap_pages);
+		row->values[PUSH_FILE] =
+			(double)(pair->push.file_pages - pair->before.push.file_pages);
 		row->values[PUSH_BACK] = back;
 		row->values[PUSH_WAITED] = waited;
 	}
