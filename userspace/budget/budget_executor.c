@@ -8,7 +8,6 @@
 #include "base/message.h"
 #include "budget/governor.h"
 #include "budget/paid_prices.h"
-#include "budget/reads_settled.h"
 #include "budget/syscall_idle.h"
 #include "budget/thinned.h"
 #include "budget/thinning.h"
@@ -526,7 +525,7 @@ static void set_calls(struct budget *budget, bool calls, bool plain_reads)
 	if ((calls && !budget->calls) || (plain_reads && !budget->plain_reads))
 		budget->config.bpf->bss->reads_epoch++;
 	if (!calls && budget->calls)
-		rest_calls(budget->config.bpf, budget->config.probes, false);
+		probes_rest_calls(budget->config.probes, false);
 	if (calls && !budget->calls)
 		set_watched_ns(&budget->config.bpf->bss->calls_watched_ns, true);
 	if (plain_reads && !budget->plain_reads)
@@ -556,9 +555,11 @@ static bool look_for_calls(struct budget *budget, struct governor_reading *readi
 	if (reading->rates.unwatched_maps != budget->unwatched_maps)
 		targets_suspect_code(budget->config.targets);
 	budget->unwatched_maps = reading->rates.unwatched_maps;
-	return syscall_idle_step(&budget->syscall_idle, reading->now_ns, &reading->rates) ||
-	       (budget->calls && has_read_between(budget->config.bpf, &budget->syscall_idle,
-						  reading->now_ns, &reading->rates));
+	if (syscall_idle_step(&budget->syscall_idle, reading->now_ns, &reading->rates) ||
+	    !budget->calls || !syscalls_settle(probes_syscalls(budget->config.probes)))
+		return budget->syscall_idle.watched;
+	rates_read(budget->config.bpf, &reading->rates);
+	return syscall_idle_step(&budget->syscall_idle, reading->now_ns, &reading->rates);
 }
 
 /* Of how many faults one is looked at. */
@@ -576,8 +577,7 @@ static void thin(struct budget *budget, const struct governor_reading *reading)
 		budget->config.bpf->data->fault_draw = thinning_draw(one_in);
 	if (thinning->faults.rests != faults && probes_rest_faults(budget->config.probes, !faults))
 		message("faults are seen in windows only from now on");
-	if (thinning->calls.rests != calls &&
-	    rest_calls(budget->config.bpf, budget->config.probes, !calls))
+	if (thinning->calls.rests != calls && probes_rest_calls(budget->config.probes, !calls))
 		message("system calls are seen in windows only from now on");
 }
 

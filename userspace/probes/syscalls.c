@@ -13,6 +13,7 @@
 #include "bpf/wire/syscalls.h"
 #include "memtoll.skel.h"
 #include "probes/links.h"
+#include "probes/thread_iterator.h"
 
 struct syscalls {
 	struct memtoll_bpf *bpf;
@@ -238,35 +239,6 @@ static void set_seen(struct syscalls *syscalls, bool seen)
 	syscalls->bpf->bss->reads_watched_ns = syscalls->plain_reads ? since_ns : UINT64_MAX;
 }
 
-int syscalls_rest(struct syscalls *syscalls, bool rest)
-{
-	struct memtoll_bpf *bpf = syscalls->bpf;
-	int err;
-
-	if (rest == syscalls_do_rest(syscalls) || (rest && !syscalls_may_rest(syscalls)))
-		return 0;
-	if (rest) {
-		syscalls->resting = attach_maps(syscalls);
-		if (!syscalls->resting)
-			return 0;
-		bpf->bss->calls_rest = CALLS_REST;
-		leave_all(syscalls);
-		set_seen(syscalls, false);
-		return 0;
-	}
-	bpf->bss->calls_rest = CALLS_HAVE_RESTED;
-	set_seen(syscalls, true);
-	err = watch(syscalls);
-	/* Windows try again. */
-	if (err) {
-		bpf->bss->calls_rest = CALLS_REST;
-		set_seen(syscalls, false);
-		return err;
-	}
-	forget_missed(&syscalls->resting);
-	return 0;
-}
-
 int syscalls_see(struct syscalls *syscalls, bool see)
 {
 	int err;
@@ -285,6 +257,48 @@ int syscalls_see(struct syscalls *syscalls, bool see)
 		set_seen(syscalls, false);
 	}
 	return err;
+}
+
+bool syscalls_settle(struct syscalls *syscalls)
+{
+	if (!syscalls_do_rest(syscalls))
+		return false;
+	/* In a window threads would do it at the same time. */
+	syscalls_see(syscalls, false);
+	syscalls->bpf->bss->reads_settle = 1;
+	threads_iterate(syscalls->bpf);
+	syscalls->bpf->bss->reads_settle = 0;
+	return true;
+}
+
+int syscalls_rest(struct syscalls *syscalls, bool rest)
+{
+	struct memtoll_bpf *bpf = syscalls->bpf;
+	int err;
+
+	if (rest == syscalls_do_rest(syscalls) || (rest && !syscalls_may_rest(syscalls)))
+		return 0;
+	if (rest) {
+		syscalls->resting = attach_maps(syscalls);
+		if (!syscalls->resting)
+			return 0;
+		bpf->bss->calls_rest = CALLS_REST;
+		leave_all(syscalls);
+		set_seen(syscalls, false);
+		return 0;
+	}
+	syscalls_settle(syscalls);
+	bpf->bss->calls_rest = CALLS_HAVE_RESTED;
+	set_seen(syscalls, true);
+	err = watch(syscalls);
+	/* Windows try again. */
+	if (err) {
+		bpf->bss->calls_rest = CALLS_REST;
+		set_seen(syscalls, false);
+		return err;
+	}
+	forget_missed(&syscalls->resting);
+	return 0;
 }
 
 void syscalls_watch(struct syscalls *syscalls, bool watched, bool plain_reads)

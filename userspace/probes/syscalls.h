@@ -49,6 +49,12 @@ bool syscalls_do_rest(const struct syscalls *syscalls);
 int syscalls_see(struct syscalls *syscalls, bool see);
 
 /*
+ * Where they rest: what was read between windows, which only the kernel has counted, is in the
+ * rates from now on; ends a window. False: they do not. A rest that ends is settled.
+ */
+bool syscalls_settle(struct syscalls *syscalls);
+
+/*
  * Count the targets' system calls from now on, or no longer, in windows: what all of them pay is
  * known by how many there are (rates.syscalls, passes). Only while some are watched. Whether they
  * are counted.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* thread_iterator.h: has a program look at every thread that was met, whatever that does meanwhile. */
+/* thread_iterator.h: has a program look at every thread that was met, whatever it does. */
 #ifndef MEMTOLL_THREAD_ITERATOR_H
 #define MEMTOLL_THREAD_ITERATOR_H
 

@@ -73,6 +73,13 @@ static void read_files(int count)
 		read_file();
 }
 
+static void settle(void)
+{
+	reads_settle = 1;
+	drain();
+	reads_settle = 0;
+}
+
 static const struct memtoll_read_sum *sum(void)
 {
 	const struct memtoll_read_sum *found = bpf_map_lookup_elem(&file_reads, &key);
@@ -114,16 +121,14 @@ static void test_none_speaks_for_all(void **state)
 	assert_int_equal(sum()->calls, 2 + 1000);
 }
 
-/* Left unwatched, what rested before is told; what was not seen afterwards, of whatever it was, is not. */
+/* Before it is left: what rested until then is told, and nothing of what is unseen from then on. */
 static void test_settled_before_it_is_left(void **state)
 {
 	begin();
 	read_files(2);
 	host.task.ioac.syscr += 5003;
-	reads_settle = 1;
-	drain();
-	drain();
-	reads_settle = 0;
+	settle();
+	settle();
 	assert_int_equal(host_rates()->rested_reads, 5003);
 	host.task.ioac.syscr += 977;
 	reads_epoch++;
@@ -139,9 +144,7 @@ static void test_settled_and_seen(void **state)
 	begin();
 	read_files(2);
 	host.task.ioac.syscr += 331;
-	reads_settle = 1;
-	drain();
-	reads_settle = 0;
+	settle();
 	host.task.ioac.syscr += 7;
 	read_files(101);
 	assert_int_equal(host_rates()->rested_reads, 331 + 7);
