@@ -49,8 +49,8 @@ struct proc_status {
 int proc_status_read(pid_t tid, struct proc_status *status);
 
 /*
- * How often a thread has got a CPU (sched-stats.rst): one that is held up gets none meanwhile. 0: unknown, as of a
- * kernel that does not say (CONFIG_SCHED_INFO).
+ * How often a thread has got a CPU (sched-stats.rst): one that is held up gets none meanwhile. 0:
+ * unknown, as of a kernel that does not say (CONFIG_SCHED_INFO).
  */
 uint64_t proc_turns(pid_t pid, pid_t tid);
 

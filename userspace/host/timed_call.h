@@ -22,8 +22,8 @@
 /*
  * So long where the process, or the call's own thread, wants a CPU: threads that hold the lock of a
  * busy process's map can be without one for longer than the limits above. So long, too, where the
- * call gets on, step by step: pages that are read from a slow disk are many waits, none of them long. Who asks once, and has
- * nothing that would wait meanwhile, waits so long in any case.
+ * call gets on, step by step: pages from a slow disk are many waits, none of them long. Who asks
+ * once, and has nothing that would wait meanwhile, waits so long in any case.
  */
 #define TIMED_CALL_PATIENCE_MS 2000
 /*

@@ -329,7 +329,8 @@ int32_t python_frame_place(const struct python_frame *frame, uint32_t kind)
 }
 
 /*
- * Name the frames of a stack as far as its process can be read: again when it is written if that was given up now.
+ * Name the frames of a stack as far as its process can be read. again: that is tried once more,
+ * when the stack is written, if it is given up now.
  */
 static void name_frames(struct python *python, struct python_stack *stack, bool again)
 {

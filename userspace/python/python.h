@@ -56,8 +56,9 @@ void python_exec(struct python *python, pid_t pid);
 void python_resolve(struct python *python, const struct memtoll_python *walked);
 
 /*
- * The named frames of a stack, or NULL; they are read now where the process did not let them be read
- * when the stack came. Valid until the stack or its process is forgotten. */
+ * The named frames of a stack, or NULL; they are read now where the process did not let them be
+ * read when the stack came. Valid until the stack or its process is forgotten.
+ */
 const struct python_stack *python_stack(struct python *python, uint64_t stack_id);
 void python_forget(struct python *python, uint64_t stack_id);
 /* Forget stacks of a dead process that were never written, as their native part was lost. */

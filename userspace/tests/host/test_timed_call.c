@@ -186,8 +186,8 @@ static gpointer write_slowly(gpointer data)
 }
 
 /*
- * As of pages that a slow disk has: the call lasts five times as long as its limit, and no step of it does. Tried
- * again where the writer had no CPU for half the limit.
+ * As of pages that a slow disk has: the call lasts five times as long as its limit, and no step of
+ * it does. Tried again where the writer had no CPU for half the limit.
  */
 static void test_call_that_gets_on(void **state)
 {

@@ -562,7 +562,7 @@ static void wait_until_readable(pid_t pid)
 	assert_true(i < 1000);
 }
 
-/* Its memory was not to be had when the stack came, and is when that is written: nothing is lost by it. */
+/* Its memory was not to be had when the stack came, and is when that is written. */
 static void test_process_that_is_read_late(void **state)
 {
 	struct memtoll_python walked = { .stack_id = 1, .depth = 1 };

@@ -235,8 +235,8 @@ static const struct {
 };
 
 /*
- * Up to a CPU time, and when it ended. Rounds. The clock is a system call, some 2 us of a round of 20: it is
- * looked at so seldom that its time is not the kind's.
+ * Up to a CPU time, and when it ended. Rounds. The clock is a system call, some 2 us of a round of
+ * 20: it is looked at so seldom that its time is not the kind's.
  */
 static uint64_t run_for(void (*run)(void), uint64_t until_ns, uint64_t *now_ns)
 {
