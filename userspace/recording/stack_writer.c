@@ -239,6 +239,27 @@ static int write_frames(struct stack_writer *writer, uint64_t id, const struct d
 	return err;
 }
 
+/*
+ * What lies farther out and is in nothing that is known was read where a frame pointer should have
+ * been (view ended_in_made).
+ */
+static bool ends_in_unknown(const struct draft *draft)
+{
+	guint i = draft->whole ? 0 : draft->natives->len;
+
+	while (i--) {
+		const struct native *native = &g_array_index(draft->natives, struct native, i);
+		const struct frame *frame;
+
+		if (!native->count)
+			continue;
+		frame = &g_array_index(draft->names, struct frame, native->first);
+		if (frame->kind == FRAME_JIT || *frame->function || *frame->module)
+			return frame->kind == FRAME_JIT && !*frame->function;
+	}
+	return false;
+}
+
 int stack_write(struct stack_writer *writer, uint64_t id, const struct memtoll_stack *stack)
 {
 	struct draft draft = {
@@ -250,6 +271,7 @@ int stack_write(struct stack_writer *writer, uint64_t id, const struct memtoll_s
 
 	name_natives(writer, stack, &draft);
 	draft.whole |= (stack->flags & STACK_COMPLETE) != 0;
+	writer->in_unknown = ends_in_unknown(&draft);
 	err = write_frames(writer, id, &draft);
 	if (!err)
 		err = recording_stack(writer->recording, id, stack->tgid, how_walked(stack),

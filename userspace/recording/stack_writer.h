@@ -4,6 +4,7 @@
 #define MEMTOLL_STACK_WRITER_H
 
 #include <linux/types.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "bpf/wire/stacks.h"
@@ -15,6 +16,7 @@ struct stack_writer {
 	struct recording *recording;
 	struct symbolizer *symbolizer;
 	struct python *python;
+	bool in_unknown;  /* the last stack ended in code made at run time that has no name */
 	uint64_t unwoven; /* stacks whose Python frames could not be put in their places */
 };
 

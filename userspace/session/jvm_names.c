@@ -10,13 +10,11 @@
 #include "base/message.h"
 #include "host/jvm_attach.h"
 #include "recording/recording.h"
+#include "session/question_times.h"
 #include "symbols/symbolize.h"
 #include "targets/jvm_rows.h"
 #include "targets/observers.h"
 
-/* One that starts is not ready yet. */
-#define RETRY_NS 250000000ULL
-#define AGAIN_NS 1000000000ULL
 #define AWAIT_MS 20
 /* At a time: each takes a process. */
 #define ASKED_MOST 32U
@@ -24,8 +22,7 @@
 struct jvm {
 	pid_t pid;
 	int fd; /* of the question that is asked; -1: none is */
-	uint64_t seen_ns;
-	uint64_t due_ns;
+	struct question_times times;
 	unsigned int maps;
 	bool ended;
 	bool left_alone; /* not asked again */
@@ -76,7 +73,7 @@ static void mapped(void *state, pid_t pid, const struct maps *maps, bool new_ima
 	jvm = g_new0(struct jvm, 1);
 	jvm->pid = pid;
 	jvm->fd = -1;
-	jvm->seen_ns = now_ns();
+	question_times_begin(&jvm->times, now_ns());
 	g_hash_table_insert(names->jvms, GINT_TO_POINTER(pid), jvm);
 }
 
@@ -121,10 +118,8 @@ static bool may_ask_again(enum jvm_answer answer)
 
 static void heard(struct jvm_names *names, struct jvm *jvm, uint64_t now)
 {
-	uint64_t age = now - jvm->seen_ns;
-
 	jvm->left_alone = !may_ask_again(jvm->said.answer);
-	jvm->due_ns = now + MAX(age, jvm->said.answer ? RETRY_NS : AGAIN_NS);
+	question_was_answered(&jvm->times, now, jvm->said.answer == JVM_WROTE);
 	if (jvm->said.answer)
 		return;
 	/* Before it is removed. */
@@ -142,6 +137,7 @@ static void heard(struct jvm_names *names, struct jvm *jvm, uint64_t now)
 
 static void ask(struct jvm_names *names, struct jvm *jvm, uint64_t now)
 {
+	question_was_asked(&jvm->times, now);
 	jvm->fd = jvm_attach_begin(jvm->pid, &jvm->said);
 	if (jvm->fd < 0)
 		heard(names, jvm, now);
@@ -158,6 +154,14 @@ static void take(struct jvm_names *names, struct jvm *jvm, uint64_t now)
 	heard(names, jvm, now);
 }
 
+void jvm_names_want(struct jvm_names *names, pid_t pid)
+{
+	struct jvm *jvm = find(names, pid);
+
+	if (jvm)
+		jvm->times.wanted = true;
+}
+
 void jvm_names_step(struct jvm_names *names, uint64_t now, struct targets *targets)
 {
 	GHashTableIter iter;
@@ -170,7 +174,7 @@ void jvm_names_step(struct jvm_names *names, uint64_t now, struct targets *targe
 
 		if (jvm->fd >= 0)
 			take(names, jvm, now);
-		else if (!jvm->left_alone && !jvm->ended && now >= jvm->due_ns &&
+		else if (!jvm->left_alone && !jvm->ended && question_is_due(&jvm->times, now) &&
 			 names->asked < ASKED_MOST)
 			ask(names, jvm, now);
 	}
@@ -187,7 +191,8 @@ static guint open_questions(struct jvm_names *names, uint64_t since)
 	while (g_hash_table_iter_next(&iter, NULL, &value)) {
 		struct jvm *jvm = value;
 
-		count += jvm->fd >= 0 || (!jvm->left_alone && !jvm->ended && jvm->due_ns < since);
+		count += jvm->fd >= 0 ||
+			 (!jvm->left_alone && !jvm->ended && jvm->times.due_ns < since);
 	}
 	return count;
 }
@@ -229,7 +234,7 @@ void jvm_names_end(struct jvm_names *names, void (*service)(void *context), void
 	/* What was asked before does not know the last code. */
 	g_hash_table_iter_init(&iter, names->jvms);
 	while (g_hash_table_iter_next(&iter, NULL, &value))
-		((struct jvm *)value)->due_ns = 0;
+		((struct jvm *)value)->times.due_ns = 0;
 	while (open_questions(names, since) && now_ns() < until) {
 		jvm_names_step(names, now_ns(), NULL);
 		service(context);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * jvm_names.h: names of the code that Java virtual machines have made: each is asked for its perf map
- * (jvm_attach.h) when it is seen, after 1, 2, 4, 8 s and so on, as code is made and freed, and at the
- * end. Stacks that are written already get their names then.
+ * (jvm_attach.h) when it is seen, again as code is made and freed (question_times.h), and at the end.
+ * Stacks that are written already get their names then.
  */
 #ifndef MEMTOLL_JVM_NAMES_H
 #define MEMTOLL_JVM_NAMES_H
 
 #include <stdint.h>
+#include <sys/types.h>
 
 struct jvm_names;
 struct observers;
@@ -18,6 +19,9 @@ struct targets;
 /* Adds itself to the observers. */
 struct jvm_names *jvm_names_new(struct symbolizer *symbolizer, struct observers *observers);
 void jvm_names_free(struct jvm_names *names);
+
+/* A stack of the process has ended in code that has no name. */
+void jvm_names_want(struct jvm_names *names, pid_t pid);
 
 /* Takes what has come, and asks where that is due. */
 void jvm_names_step(struct jvm_names *names, uint64_t now_ns, struct targets *targets);

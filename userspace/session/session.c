@@ -249,6 +249,7 @@ static int open_consumers(struct session *session)
 		.symbolizer = session->symbolizer,
 		.python = session->python,
 		.python_reader = session->python_reader,
+		.jvm_names = session->jvm_names,
 		.targets = session->targets,
 		.budget = session->budget,
 		.consumers = session->consumers,

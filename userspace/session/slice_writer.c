@@ -33,6 +33,7 @@
 #include "session/fills.h"
 #include "session/handlers.h"
 #include "session/huge_looks.h"
+#include "session/jvm_names.h"
 #include "session/kernel_stacks.h"
 #include "session/latency.h"
 #include "session/past_cache.h"
@@ -556,14 +557,16 @@ static void write_stack(struct slice_writer *writer, uint64_t id)
 {
 	struct memtoll_stack stack;
 
-	if (shared_sites_stack(writer->sites, id, &stack))
-		keep_first_error(writer, stack_write(&writer->stack_writer, id, &stack));
+	if (!shared_sites_stack(writer->sites, id, &stack))
+		return;
+	keep_first_error(writer, stack_write(&writer->stack_writer, id, &stack));
+	if (writer->stack_writer.in_unknown && writer->config.jvm_names)
+		jvm_names_want(writer->config.jvm_names, stack.tgid);
 }
 
 /*
- * Naming can take long, where files are met for the first time; what cannot wait is done in
- * between, and may ask for more stacks: those come with the next slice. Of many, some are committed
- * at a time, so that not all are in memory at once: the slice is complete by then but for names.
+ * Files that are met first take long to read: what cannot wait is done in between, and may ask for
+ * stacks of the next slice. Many are committed by parts, for memory: a slice lacks but names then.
  */
 static void write_stacks(struct slice_writer *writer, uint64_t end_ns)
 {

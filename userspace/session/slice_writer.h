@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 struct consumers;
+struct jvm_names;
 struct memtoll_bpf;
 struct python;
 struct python_reader;
@@ -26,6 +27,7 @@ struct slice_writer_config {
 	struct symbolizer *symbolizer;
 	struct python *python;
 	struct python_reader *python_reader;
+	struct jvm_names *jvm_names; /* NULL: no JVM is asked */
 	struct targets *targets;
 	struct budget *budget;
 	struct consumers *consumers;
