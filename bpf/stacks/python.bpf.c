@@ -232,7 +232,9 @@ static int read_on(__u32 i, void *context)
 {
 	struct reading *reading = context;
 
-	if (!reading->frame || depth_get(&reading->walk->python) > MEMTOLL_PYTHON_DEPTH)
+	/* Of Java all frames were noted before, and what is read here is what each runs. */
+	if (!reading->frame || (reading->process->python.kind != INTERPRETER_JAVA &&
+				depth_get(&reading->walk->python) > MEMTOLL_PYTHON_DEPTH))
 		return 1;
 	switch (reading->process->python.kind) {
 	case INTERPRETER_RUBY:

@@ -546,6 +546,8 @@ static void test_hostile_java(void **state)
 	frames = walk_frames(&id);
 	assert_int_equal(frames->depth, MEMTOLL_PYTHON_DEPTH);
 	assert_int_equal(frames->flags, PYTHON_TRUNCATED);
+	for (i = 0; i < MEMTOLL_PYTHON_DEPTH; i++)
+		assert_int_equal(frames->frames[i].code, JAVA_METHOD(i));
 	assert_lost_only(0, 0);
 }
 

@@ -49,7 +49,7 @@ ALONE = ("-Xmx256m", "-XX:ParallelGCThreads=1", "-XX:ConcGCThreads=1")
 SHORT = "300ms"  # of what nothing is measured
 SOMEBODY = 61681  # no user of any system
 # Compiled, answer() is part of main() in some of the code: its name is that of the whole.
-CASES = {"nested", "lambda", "constructor", "not ASCII", "default of an interface", "of types", "far"}
+CASES = {"nested", "deep", "lambda", "constructor", "not ASCII", "default of an interface", "of types", "far"}
 OWN = {"Clears.answer(int)", "Clears.main(java.lang.String[])"}
 
 
@@ -122,6 +122,11 @@ def test_every_chain_is_the_interpreters(out: Path, classes: Path, release: str,
         found[of_chains(chain)] += size
     for case in witness:
         chain = tuple((function, line) for function, line in case["chain"])
+        if case["case"] == "deep":
+            # Those named are the innermost of Java's, a few of its own library among them.
+            named = max(len(kept) for kept in found if kept == chain[: len(kept)])
+            assert interpreted.DEPTH - 10 < named < interpreted.DEPTH < len(chain), (named, chain)
+            chain = chain[:named]
         assert found.pop(chain, 0) == case["count"] * case["bytes"], (case, found)
     assert not [chain for chain in found if chain], found
     assert interpreted.woven(recording)

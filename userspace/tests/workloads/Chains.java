@@ -63,6 +63,14 @@ public class Chains {
 			allocate("nested");
 	}
 
+	/* Deeper than frames of Java are named. */
+	private static void deep(int level) {
+		if (level > 0)
+			deep(level - 1);
+		else
+			allocate("deep");
+	}
+
 	private static void through(IntConsumer consumer) {
 		IntStream.range(0, 1).forEach(consumer);
 	}
@@ -88,6 +96,7 @@ public class Chains {
 
 	private static void calls() {
 		nested(5);
+		deep(61);
 		through(i -> allocate("lambda"));
 		Sized sized = new Sized();
 		sized.größe();
