@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -164,8 +165,12 @@ def test_given_back_by_the_program(out: Path, box: Path, data: Path, words: list
     assert set_limit(box, 80 * MIB)
     recording, cache = walk(out, box, data, "3", *words)
     assert cache["again_pages"] == pytest.approx(2 * PAGES, rel=0.02)
-    ((ours, pages),) = [(row["how"], row["pages"]) for row in recording.report["dropped"] if row["what"] == "file"]
-    assert (ours, pages) == (how, pytest.approx(3 * PAGES, rel=0.02))
+    dropped = Counter[str]()
+    for row in recording.report["dropped"]:
+        dropped[row["how"]] += row["pages"] if row["what"] == "file" else 0
+    # A few may be others': where the machine pushes out what nobody uses (DAMON).
+    assert dropped[how] == pytest.approx(3 * PAGES, rel=0.02)
+    assert dropped.total() - dropped[how] < 0.02 * PAGES, dropped
     said = recording.report["verdict"]["sentence"]
     assert f"filewalk.c:{site_line('filewalk.c', marker)} (give_back)" in said
     assert "24.0 MiB" not in said
