@@ -22,7 +22,7 @@ def out(tmp_path: Path) -> Path:
 def test_intervals_hold_the_truth(out: Path) -> None:
     """A hundred sites are as many runs: each has a stack of its own and counts what it asked for itself.
 
-    Of 101 intervals of 95 % some 96 hold; chance leaves less than 88 once in three thousand.
+    Of 101 intervals of 95 % some 96 hold; chance leaves less than 83 once in a million times.
     """
     recording = record(out, "--sample", "8K", command=[workload("sites"), str(SITES), "997"])
     truth = {line["site"]: line for line in recording.witness if "site" in line}
@@ -32,7 +32,7 @@ def test_intervals_hold_the_truth(out: Path) -> None:
     for figure, error in (("bytes", "bytes_error"), ("live_bytes", "live_bytes_error")):
         told = "bytes" if figure == "bytes" else "live"
         held = sum(abs(rows[site][figure] - truth[site][told]) <= rows[site][error] for site in rows)
-        assert held >= 88, (figure, held)
+        assert held >= 83, (figure, held)
         # The intervals say something: most are less than half of what they bound.
         narrow = sum(rows[site][error] < 0.75 * truth[site]["bytes"] for site in rows)
         assert narrow > 0.9 * SITES, (figure, narrow)
