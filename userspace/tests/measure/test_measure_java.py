@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+import signal
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
@@ -11,7 +13,7 @@ from typing import Final
 import pytest
 
 import jvm
-from harness import MIB, SOURCES, record, wait_until
+from harness import MIB, SOURCES, finish, record, start_record, wait_until
 from suite import undecided
 from swapping import in_cgroup, make_cgroup, swap_area
 
@@ -22,6 +24,9 @@ ALIVE_MIB: Final = 160
 COLLECTIONS: Final = 5
 # Rounds after which nothing more is compiled.
 COMPILED: Final = 1_000_003
+ASKED: Final = re.compile(r"^\[([0-9.]+)s\].*executing command jcmd", re.MULTILINE)
+# After eight seconds the next question comes after eight more, or for new code.
+SELDOM_S: Final = 7
 IN_LATER_HALF: Final = """
     SELECT SUM(s.samples) FILTER (WHERE k.stopped = ''), SUM(s.samples) FROM sample s JOIN stack k USING (stack_id)
     WHERE s.slice > (SELECT MAX(slice) FROM sample) / 2"""
@@ -41,6 +46,32 @@ def test_whole_stacks_of_java(tmp_path: Path, release: str) -> None:
         recording = record(tmp_path / "a.memtoll", "--jvm-perfmap", "-d", "5s", "-p", str(program.pid), exact=False)
     ((whole, samples),) = recording.query(IN_LATER_HALF)
     assert samples >= 20 and whole >= 0.9 * samples, (whole, samples, recording.report["stacks"])
+
+
+def gaps(log: Path) -> list[float]:
+    """Between questions, by the JVM's own log, in seconds."""
+    times = [float(found) for found in ASKED.findall(log.read_text())]
+    return [0.0, *(after - before for before, after in itertools.pairwise(times))]
+
+
+def test_new_code_is_asked_for(tmp_path: Path) -> None:
+    """After 1, 2, 4, 8 s and so on, but where code comes that it has not told of."""
+    classes = jvm.build([SOURCES / "Turns.java"], tmp_path)
+    log = tmp_path / "jvm.log"
+    options = ("-Xmx256m", "-XX:CompileThresholdScaling=0.01", f"-Xlog:attach=debug:file={log}")
+    with jvm.started(classes, "Turns", str(16 << 10), options=options, release=max(jvm.RELEASES)) as program:
+        tracer = start_record(tmp_path / "a.memtoll", "--jvm-perfmap", "-p", str(program.pid))
+        wait_until(lambda: gaps(log)[-1] > SELDOM_S, "two questions that are seconds apart")
+        before = gaps(log)
+        program.go()
+        wait_until(lambda: len(gaps(log)) > len(before), "one more")
+        tracer.send_signal(signal.SIGINT)
+        result = finish(tracer)
+        program.go()
+        program.last()
+    assert result.status == 0, result
+    # Nobody would have asked again before twice the time.
+    assert gaps(log)[len(before)] < before[-1], gaps(log)
 
 
 @pytest.mark.machine
