@@ -103,7 +103,7 @@ def test_advice_is_proved_where_blocks_are_not_used(untouched: tuple[Compared, P
     assert kernel["count_after"] < kernel["count_before"] / 2
     # Runs that are not traced, by the kernel's counts: the block is resident once, or never. The kernel counts in what
     # a process had before exec, some 2 MiB of a copy of memtoll, which is more than the program has without the block.
-    assert found.plain("most resident")["difference"] == pytest.approx(-BLOCK, rel=0.15)
+    assert -BLOCK - MIB // 4 <= found.plain("most resident")["difference"] <= -BLOCK + 5 * MIB // 2
     assert found.plain("minor faults")["difference"] < -(BLOCK // PAGE) * 0.8
     words = {"less": "saves", "none": "No difference"}[found.observed]
     assert words in found.whole["conclusion"]["sentence"]

@@ -144,10 +144,10 @@ def test_comes_back_with_the_first_calls(out: Path, file: Path) -> None:
         calls = 2 * TIMES if kind == "map" else TIMES
         print(kind, seen, unseen, recording.report["overhead"]["duty_cycle"])
         # What goes unseen is counted: at the border twice, at most, where what was seen is not scaled. How long it
-        # takes is the machine's.
+        # takes is the machine's; the call that wakes the probes is one of them.
         assert calls <= seen + unseen <= (1.2 * calls if scaled else calls + 8), kind
         assert seen > 0, kind
-        assert unseen >= 4, kind
+        assert unseen > 0, kind
     assert 0 < recording.report["overhead"]["duty_cycle"]["syscall"] < 1
     if "direct" not in before:
         pytest.skip("no O_DIRECT on the file system of the tests: reads past the page cache were left out")

@@ -364,7 +364,7 @@ function allocateInScript(rounds) {
   return sum;
 }
 let total = 0;
-for (let round = 0; round < 71; round++)
+for (let round = 0; round < 293; round++)
   total += allocateInScript(7);
 console.log(JSON.stringify({total}));
 """
@@ -385,7 +385,7 @@ def test_node_names_the_javascript(out: Path, tmp_path: Path) -> None:
         f" AND file = '{script}' AND line > 0) AS named"
         f" FROM call c JOIN stack s USING (stack_id) WHERE c.bytes >= c.calls * {MIB})"
     )
-    assert all_of_them >= 71 * 7
+    assert all_of_them >= 293 * 7
     assert whole >= WHOLE * named >= WHOLE * WHOLE * all_of_them
     assert whole_share(recording) >= WHOLE
 

