@@ -364,7 +364,7 @@ def test_page_tables_and_zeros_are_no_computing(out: Path) -> None:
     recording, _, witness = run(out, "in_kernel", "tables", 20_011)
     mine = f"FROM sample WHERE pid = {witness['pid']} GROUP BY place, in_call"
     places = {(row[0], row[1]): row[2] for row in recording.query(f"SELECT place, in_call, SUM(samples) {mine}")}
-    # Some ten samples each, 101 ms at 99 Hz.
+    # Some thirty samples each, 307 ms at 99 Hz.
     assert min(places.get(kind, 0) for kind in (("pages", "clone"), ("pages", "mprotect"), ("clear", "read"))) >= 3
     # The children give back as many page tables as were copied for them, when they have no memory any more.
     ends = "FROM sample WHERE place = 'pages' AND in_call = 'exit_group'"

@@ -289,7 +289,7 @@ def test_interrupted_anywhere(recorded: Chains, build: str) -> None:
         assert found[4:-4] in ((), ("leaf",))
         assert (stack.complete, stack.stopped, stack.how) == (True, "", "cfi")
         places.add(stack.frames[4].address)
-    assert len(places) >= 7, "always at the same few places: the test shows nothing"
+    assert len(places) >= 4, "always at the same few places: the test shows nothing"
 
 
 # gdb walks the stack itself at the same places of the same program, at the same addresses: randomization is off.
