@@ -80,7 +80,7 @@ FUZZERS := $(patsubst userspace/tests/fuzz/%.c,$(O)/fuzz/%,$(wildcard userspace/
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all help deps deps-lint deps-test demo test test-measure test-kernels test-mutants bench bench-table \
+.PHONY: all help deps deps-lint deps-test demo test test-measure test-kernels test-mutants test-margins bench bench-table \
 	fuzz soak check tests-build lint lint-format lint-tidy format clean
 
 all: deps ## build memtoll (default)
@@ -134,6 +134,11 @@ test-kernels: tests-build ## end-to-end tests in Debian's kernels under emulatio
 
 test-mutants: deps-test ## break memtoll on purpose, in two dozen places: do the tests notice? half an hour
 	$(Q)/usr/bin/python3 -B userspace/tests/mutants/mutants.py
+
+# At least two.
+RUNS ?= 3
+test-margins: tests-build ## make test RUNS times: which bounds lie near what varies? half an hour
+	$(Q)MEMTOLL=$(abspath $(O)/memtoll) /usr/bin/python3 -B userspace/tests/margins.py $(RUNS)
 
 HOURS ?= 1
 soak: deps-test ## watch and top on a machine whose programs start and end: does anything grow, or get lost?

@@ -23,6 +23,7 @@ from _pytest.terminal import TerminalReporter
 
 import harness
 import leftovers
+import margins
 import measuring
 
 # No single test may hold the whole run up. Three busy neighbours make it four times as long.
@@ -41,7 +42,7 @@ SPENT: Final = pytest.StashKey[float]()
 PROCESSOR_S: Final = "processor_s"  # a property of each test in the results, for run
 
 # Each worker reads all tests: what they were compiled to, asserts rewritten, is kept, but not in the tree.
-sys.pycache_prefix = str(harness.MEMTOLL.parent / "pycache")
+sys.pycache_prefix = str(harness.MEMTOLL.parent / ("pycache-margins" if margins.directory() else "pycache"))
 sys.dont_write_bytecode = False
 
 
@@ -148,6 +149,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Workers are their run's: where that is killed they end with it, whatever they are at."""
     if not hasattr(config, "workerinput"):
         os.environ[leftovers.OWNER] = leftovers.owner()
+    if place := margins.directory():
+        config.pluginmanager.register(margins.Collector(place))
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
