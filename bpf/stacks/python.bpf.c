@@ -232,7 +232,7 @@ static int read_on(__u32 i, void *context)
 {
 	struct reading *reading = context;
 
-	/* Of Java all frames were noted before, and what is read here is what each runs. */
+	/* Java: the walk noted all frames before; a full list is no reason not to read their methods. */
 	if (!reading->frame || (reading->process->python.kind != INTERPRETER_JAVA &&
 				depth_get(&reading->walk->python) > MEMTOLL_PYTHON_DEPTH))
 		return 1;

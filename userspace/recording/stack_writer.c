@@ -239,10 +239,7 @@ static int write_frames(struct stack_writer *writer, uint64_t id, const struct d
 	return err;
 }
 
-/*
- * What lies farther out and is in nothing that is known was read where a frame pointer should have
- * been (view ended_in_made).
- */
+/* Addresses in no known mapping are misread frame pointers: skipped, as in view ended_in_made. */
 static bool ends_in_unknown(const struct draft *draft)
 {
 	guint i = draft->whole ? 0 : draft->natives->len;

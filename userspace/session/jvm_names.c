@@ -35,6 +35,7 @@ struct jvm_names {
 	struct targets *targets; /* NULL: no stack is walked any more */
 	GHashTable *jvms;	 /* pid -> struct jvm */
 	unsigned int asked;
+	uint64_t ends_ns; /* since when all are asked for the last time; 0: not yet */
 };
 
 static void jvm_free(gpointer data)
@@ -116,12 +117,8 @@ static bool may_ask_again(enum jvm_answer answer)
 	return answer == JVM_WROTE || answer == JVM_NOT_READY || answer == JVM_STOPPED;
 }
 
-static void heard(struct jvm_names *names, struct jvm *jvm, uint64_t now)
+static void take_map(struct jvm_names *names, struct jvm *jvm)
 {
-	jvm->left_alone = !may_ask_again(jvm->said.answer);
-	question_was_answered(&jvm->times, now, jvm->said.answer == JVM_WROTE);
-	if (jvm->said.answer)
-		return;
 	/* Before it is removed. */
 	if (symbolizer_take_perf_map(names->symbolizer, jvm->pid)) {
 		jvm->unnamed = true;
@@ -135,23 +132,35 @@ static void heard(struct jvm_names *names, struct jvm *jvm, uint64_t now)
 		jvm_remove_map(jvm->pid);
 }
 
+static void heard(struct jvm_names *names, struct jvm *jvm)
+{
+	jvm->left_alone = !may_ask_again(jvm->said.answer);
+	if (jvm->said.answer == JVM_WROTE)
+		take_map(names, jvm);
+	/* Reading what it wrote is a part of what the question takes. */
+	question_was_answered(&jvm->times, now_ns(), jvm->said.answer == JVM_WROTE);
+	/* What it was asked before the end does not know the last code. */
+	if (jvm->times.asked_ns < names->ends_ns)
+		jvm->times.due_ns = 0;
+}
+
 static void ask(struct jvm_names *names, struct jvm *jvm, uint64_t now)
 {
 	question_was_asked(&jvm->times, now);
 	jvm->fd = jvm_attach_begin(jvm->pid, &jvm->said);
 	if (jvm->fd < 0)
-		heard(names, jvm, now);
+		heard(names, jvm);
 	else
 		names->asked++;
 }
 
-static void take(struct jvm_names *names, struct jvm *jvm, uint64_t now)
+static void take(struct jvm_names *names, struct jvm *jvm)
 {
 	if (!jvm_attach_take(jvm->fd, &jvm->said))
 		return;
 	jvm->fd = -1;
 	names->asked--;
-	heard(names, jvm, now);
+	heard(names, jvm);
 }
 
 void jvm_names_want(struct jvm_names *names, pid_t pid)
@@ -173,7 +182,7 @@ void jvm_names_step(struct jvm_names *names, uint64_t now, struct targets *targe
 		struct jvm *jvm = value;
 
 		if (jvm->fd >= 0)
-			take(names, jvm, now);
+			take(names, jvm);
 		else if (!jvm->left_alone && !jvm->ended && question_is_due(&jvm->times, now) &&
 			 names->asked < ASKED_MOST)
 			ask(names, jvm, now);
@@ -231,7 +240,7 @@ void jvm_names_end(struct jvm_names *names, void (*service)(void *context), void
 	GHashTableIter iter;
 	gpointer value;
 
-	/* What was asked before does not know the last code. */
+	names->ends_ns = since;
 	g_hash_table_iter_init(&iter, names->jvms);
 	while (g_hash_table_iter_next(&iter, NULL, &value))
 		((struct jvm *)value)->times.due_ns = 0;

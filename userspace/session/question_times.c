@@ -6,8 +6,8 @@
 /* One that starts cannot tell yet. */
 #define RETRY_NS 250000000ULL
 #define AGAIN_NS 1000000000ULL
-/* Of the time, what answers may take that are wanted sooner. */
-#define ANSWERS_PART 100
+/* Answers that are wanted sooner take a hundredth of the time. */
+#define EARLY_APART 100
 
 void question_times_begin(struct question_times *times, uint64_t now_ns)
 {
@@ -29,10 +29,10 @@ void question_was_asked(struct question_times *times, uint64_t now_ns)
 	times->wanted = false;
 }
 
-void question_was_answered(struct question_times *times, uint64_t now_ns, bool told)
+void question_was_answered(struct question_times *times, uint64_t now_ns, bool wrote)
 {
 	uint64_t age = now_ns - times->seen_ns, took = now_ns - times->asked_ns;
 
-	times->due_ns = now_ns + MAX(age, told ? AGAIN_NS : RETRY_NS);
-	times->soon_ns = told ? now_ns + MAX(ANSWERS_PART * took, AGAIN_NS) : times->due_ns;
+	times->due_ns = now_ns + MAX(age, wrote ? AGAIN_NS : RETRY_NS);
+	times->soon_ns = wrote ? now_ns + MAX(EARLY_APART * took, AGAIN_NS) : times->due_ns;
 }

@@ -2,10 +2,10 @@
 /*
  * question_times.h: when a program that makes code is asked again what code it has made. Pure.
  *
- * What a question costs the program grows with the code there is (a JVM stands still for some 7 ms
- * per thousand methods), what is new becomes less with the time: so after 1, 2, 4, 8 s and so on;
- * and sooner where a stack has ended in code that nobody has told of, for a hundredth of the time
- * at most.
+ * What a question costs the program grows with the code there is (the compilers of a JVM wait for
+ * some 7 ms per thousand methods), what is new becomes less with the time: so after 1, 2, 4, 8 s and
+ * so on; and sooner where a stack has ended in code without a name: those questions take a hundredth
+ * of the time at most.
  */
 #ifndef MEMTOLL_QUESTION_TIMES_H
 #define MEMTOLL_QUESTION_TIMES_H
@@ -18,7 +18,7 @@ struct question_times {
 	uint64_t asked_ns;
 	uint64_t due_ns;
 	uint64_t soon_ns; /* when it is due if it is wanted */
-	bool wanted;	  /* code was met that was not told of when it was asked last */
+	bool wanted;	  /* code without a name was met since it was asked last */
 };
 
 /* Due at once. */
@@ -28,7 +28,7 @@ bool question_is_due(const struct question_times *times, uint64_t now_ns);
 
 void question_was_asked(struct question_times *times, uint64_t now_ns);
 
-/* told: by its answer it has told of its code; or it cannot yet. */
-void question_was_answered(struct question_times *times, uint64_t now_ns, bool told);
+/* wrote: names of its code; false: it is not ready yet. */
+void question_was_answered(struct question_times *times, uint64_t now_ns, bool wrote);
 
 #endif /* MEMTOLL_QUESTION_TIMES_H */

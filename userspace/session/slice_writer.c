@@ -565,8 +565,8 @@ static void write_stack(struct slice_writer *writer, uint64_t id)
 }
 
 /*
- * Files that are met first take long to read: what cannot wait is done in between, and may ask for
- * stacks of the next slice. Many are committed by parts, for memory: a slice lacks but names then.
+ * Naming may take long: what cannot wait is done in between; stacks it asks for come with the next
+ * slice. Of many, some are committed at a time: only names are missing then.
  */
 static void write_stacks(struct slice_writer *writer, uint64_t end_ns)
 {

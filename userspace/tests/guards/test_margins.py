@@ -31,7 +31,8 @@ def test_it(name):
 def test_of_each_kind() -> None:
     assert margin("<", 1, 2) == margin(">=", 2, 1) == pytest.approx(0.693, abs=0.001)
     assert margin("==", 101, pytest.approx(100, abs=4)) == margin("==", pytest.approx(100, abs=4), 101) == 0.75
-    for operator, left, right in (("<", 0, 5), ("<", 3, 3), ("<", "a", "b"), ("==", 3, 3), ("in", 1, [1])):
+    assert margin("<=", 3, 3) == 0
+    for operator, left, right in (("<", 0, 5), ("<", 5, 3), ("<", "a", "b"), ("==", 3, 3), ("in", 1, [1])):
         assert margin(operator, left, right) is None
 
 
@@ -42,6 +43,7 @@ def test_near_ones_are_named(tmp_path: Path) -> None:
     runs = [tmp_path / name for name in ("first", "second", "third")]
     for run, varies in zip(runs, ("11.5", "12", "14")):
         env = {**os.environ, margins.MARGINS: str(run), "VARIES": varies, "PYTHONPATH": str(TESTS)}
+        env["MEMTOLL"] = str(tmp_path / "memtoll")  # beside which what is compiled is kept
         words = [sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", *margins.ADDOPTS.split()]
         done = subprocess.run([*words, tmp_path], env=env, cwd=tmp_path, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done

@@ -28,7 +28,7 @@ ASKED: Final = re.compile(r"^\[([0-9.]+)s\].*executing command jcmd", re.MULTILI
 # After eight seconds the next question comes after eight more, or for new code.
 SELDOM_S: Final = 7
 IN_LATER_HALF: Final = """
-    SELECT SUM(s.samples) FILTER (WHERE k.stopped = ''), SUM(s.samples) FROM sample s JOIN stack k USING (stack_id)
+    SELECT TOTAL(s.samples) FILTER (WHERE k.stopped = ''), TOTAL(s.samples) FROM sample s JOIN stack k USING (stack_id)
     WHERE s.slice > (SELECT MAX(slice) FROM sample) / 2"""
 # What its threads run, and what stops the program for it.
 COLLECTORS: Final = re.compile(r"GangWorker::|WorkerThread::run|VM_\w*Collect\w*::doit")
@@ -37,8 +37,8 @@ COLLECTORS: Final = re.compile(r"GangWorker::|WorkerThread::run|VM_\w*Collect\w*
 @pytest.mark.parametrize("release", ["", *jvm.RELEASES])
 def test_whole_stacks_of_java(tmp_path: Path, release: str) -> None:
     """
-    Before the machine has told what code it made, stacks end there: it has made it all when this begins, and has told
-    of it in the first half, however busy this machine is.
+    Before the JVM has told what code it made, stacks end there: it has made it all when this begins, and has told of
+    it in the first half, however busy the computer is.
     """
     classes = jvm.build([SOURCES / "Clears.java"], tmp_path)
     with jvm.started(classes, "Clears", str(16 << 10), options=("-Xmx256m",), release=release) as program:
