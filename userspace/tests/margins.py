@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """margins.py [RUNS]: how near do the bounds lie that the tests assert, and how much does what is compared vary?
 
-What of `make test` pytest runs, so many times (default: 3), and then, nearest first, comparisons that passed and whose
-bound was less than SURE standard deviations away. Of three runs the deviation is known badly: a bound that fails once in
-a few hundred runs is among them more often than not, and so are numbers that never reach theirs by chance (a part of a
-whole): the reader tells these apart. Not seen are comparisons with zero, which has no distance as a factor, those within
-all() or a list, and those of modules that are no tests.
+What of `make test` pytest runs, so many times (default: 3), and then, nearest first, comparisons that passed and
+whose bound was less than SURE standard deviations away. Of three runs the deviation is known badly: a bound that fails
+once in a few hundred runs is among them more often than not, and so are numbers that never reach theirs by chance (a
+part of a whole): the reader tells these apart. Not seen are comparisons with zero, which has no distance as a factor,
+those within all() or a list, and those of modules that are no tests.
 
 Collected by suite.py where MEMTOLL_MARGINS names a directory. Exit status: 0 printed, 1 nothing was collected, 2 usage.
 """
