@@ -187,7 +187,8 @@ def test_interrupted(heap_blocks: Path) -> None:
 
         harness.wait_until(is_open, "the recording to be opened", 120)
         opened = work()
-        harness.wait_until(lambda: work() > opened + 0.5, "half a second of work on it", 120)
+        # It would be ended for its memory after half a second of work.
+        harness.wait_until(lambda: work() > opened + 0.05, "some work on it", 120, every=0.01)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=20)
     finally:
@@ -202,7 +203,7 @@ def test_interrupt_in_a_notebook(heap_blocks: Path) -> None:
     """As a library it is KeyboardInterrupt, like everywhere in Python."""
     with memtoll.open(endless(heap_blocks)) as rec:
         old = signal.signal(signal.SIGALRM, signal.default_int_handler)
-        signal.setitimer(signal.ITIMER_REAL, 0.5)
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
         try:
             with pytest.raises(KeyboardInterrupt):
                 _ = rec.verdict

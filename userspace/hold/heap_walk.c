@@ -354,8 +354,10 @@ static uint64_t on_hidden(struct walker *walker, uint64_t address)
 {
 	uint64_t start = walker->last.size ? walker->last.address : address;
 	uint64_t page = (address | (VIEW_PAGE - 1)) + 1;
-	uint64_t next = page < walker->out->heap->end ? find_beginning(walker, page - 16) :
-							walker->out->heap->end;
+	/* What is damaged need not be aligned: never back before where this is. */
+	uint64_t next = page < walker->out->heap->end ?
+				find_beginning(walker, MAX(page - 16, address)) :
+				walker->out->heap->end;
 
 	pass_over(walker, start, next, block_reader_is_swapped(&walker->reader, address));
 	return next;
