@@ -15,6 +15,7 @@ import sqlite3
 import stat
 import struct
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -102,6 +103,15 @@ PRAGMAS: Final = frozenset(
 OUTSIDE: Final = frozenset(("edit", "fts3_tokenizer", "load_extension", "readfile", "writefile"))
 
 
+class _Denied(threading.local):
+    """How many statements the guard has refused, of this thread."""
+
+    count = 0
+
+
+_denied: Final = _Denied()
+
+
 class Budget:
     """What all statements over one file's facts may take together, as in recording_guard.h. The schema is not read by
     one, nor what is copied.
@@ -164,6 +174,7 @@ def line(said: object) -> str:
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
     """Turn SQLite's errors into this package's."""
+    refused = _denied.count
     try:
         yield
     except UnicodeDecodeError as error:  # of a message of SQLite's that cites the file
@@ -172,7 +183,8 @@ def reading(path: Path) -> Iterator[None]:
         raise Error(f"{path}: one statement at a time") from error
     except sqlite3.Error as error:
         name = str(getattr(error, "sqlite_errorname", "") or "")
-        if name == "SQLITE_INTERRUPT":
+        # Where Ctrl-C meets the guard, of a statement that is got ready, sqlite3 drops it and says that it was refused.
+        if name == "SQLITE_INTERRUPT" or (name == "SQLITE_AUTH" and _denied.count == refused):
             raise KeyboardInterrupt from None
         if str(error).startswith("You can only execute one statement"):  # no error of SQLite's
             raise Error(f"{path}: one statement at a time") from error
@@ -250,6 +262,8 @@ def guard(connection: sqlite3.Connection, unread: frozenset[str]) -> None:
             or (action == sqlite3.SQLITE_FUNCTION and second not in OUTSIDE)
             or (action == sqlite3.SQLITE_PRAGMA and first in PRAGMAS)
         )
+        if not allowed:
+            _denied.count += 1
         return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
 
     connection.set_authorizer(judge)

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 import memtoll
+from memtoll import opening
 from memtoll.frames import TOLLS
 from memtoll.progress import Terminal
 
@@ -188,7 +189,7 @@ def test_interrupted(heap_blocks: Path) -> None:
         harness.wait_until(is_open, "the recording to be opened", 120)
         opened = work()
         # It would be ended for its memory after half a second of work.
-        harness.wait_until(lambda: work() > opened + 0.05, "some work on it", 120, every=0.01)
+        harness.wait_until(lambda: work() > opened + 0.2, "some work on it", 120, every=0.01)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=20)
     finally:
@@ -203,12 +204,28 @@ def test_interrupt_in_a_notebook(heap_blocks: Path) -> None:
     """As a library it is KeyboardInterrupt, like everywhere in Python."""
     with memtoll.open(endless(heap_blocks)) as rec:
         old = signal.signal(signal.SIGALRM, signal.default_int_handler)
-        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
         try:
             with pytest.raises(KeyboardInterrupt):
                 _ = rec.verdict
         finally:
             signal.signal(signal.SIGALRM, old)
+
+
+class Interrupted:
+    """As a set of what is allowed, when Ctrl-C comes while that is looked up."""
+
+    def __contains__(self, action: object) -> bool:
+        raise KeyboardInterrupt
+
+
+def test_interrupt_of_a_statement_that_is_got_ready(heap_blocks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with memtoll.open(heap_blocks) as rec:
+        monkeypatch.setattr(opening, "READING", Interrupted())
+        with pytest.raises(KeyboardInterrupt):
+            _ = rec.verdict
+        monkeypatch.undo()
+        assert rec.verdict.dominant == "zeroing"
 
 
 def test_progress_only_on_a_terminal(tmp_path: Path) -> None:
