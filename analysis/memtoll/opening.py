@@ -183,8 +183,10 @@ def reading(path: Path) -> Iterator[None]:
         raise Error(f"{path}: one statement at a time") from error
     except sqlite3.Error as error:
         name = str(getattr(error, "sqlite_errorname", "") or "")
-        # Where Ctrl-C meets the guard, of a statement that is got ready, sqlite3 drops it and says that it was refused.
-        if name == "SQLITE_INTERRUPT" or (name == "SQLITE_AUTH" and _denied.count == refused):
+        # Where Ctrl-C meets the guard, of a statement that is got ready, sqlite3 drops it and says that it was refused
+        # (of a function as SQLITE_ERROR).
+        was_refused = name == "SQLITE_AUTH" or str(error).startswith("not authorized")
+        if name == "SQLITE_INTERRUPT" or (was_refused and _denied.count == refused):
             raise KeyboardInterrupt from None
         if str(error).startswith("You can only execute one statement"):  # no error of SQLite's
             raise Error(f"{path}: one statement at a time") from error

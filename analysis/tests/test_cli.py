@@ -219,9 +219,13 @@ class Interrupted:
         raise KeyboardInterrupt
 
 
-def test_interrupt_of_a_statement_that_is_got_ready(heap_blocks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("what", ["READING", "OUTSIDE"])
+def test_interrupt_of_a_statement_that_is_got_ready(
+    heap_blocks: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """Of what it reads, and of the functions it calls."""
     with memtoll.open(heap_blocks) as rec:
-        monkeypatch.setattr(opening, "READING", Interrupted())
+        monkeypatch.setattr(opening, what, Interrupted())
         with pytest.raises(KeyboardInterrupt):
             _ = rec.verdict
         monkeypatch.undo()
