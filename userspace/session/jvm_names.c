@@ -139,9 +139,6 @@ static void heard(struct jvm_names *names, struct jvm *jvm)
 		take_map(names, jvm);
 	/* Reading what it wrote is a part of what the question takes. */
 	question_was_answered(&jvm->times, now_ns(), jvm->said.answer == JVM_WROTE);
-	/* What it was asked before the end does not know the last code. */
-	if (jvm->times.asked_ns < names->ends_ns)
-		jvm->times.due_ns = 0;
 }
 
 static void ask(struct jvm_names *names, struct jvm *jvm, uint64_t now)
@@ -161,6 +158,17 @@ static void take(struct jvm_names *names, struct jvm *jvm)
 	jvm->fd = -1;
 	names->asked--;
 	heard(names, jvm);
+}
+
+static bool may_be_asked(const struct jvm *jvm)
+{
+	return jvm->fd < 0 && !jvm->left_alone && !jvm->ended;
+}
+
+/* Before the end: of the last code an answer to that says nothing. */
+static bool was_asked_before(const struct jvm_names *names, const struct jvm *jvm)
+{
+	return jvm->times.asked_ns < names->ends_ns;
 }
 
 void jvm_names_want(struct jvm_names *names, pid_t pid)
@@ -183,14 +191,14 @@ void jvm_names_step(struct jvm_names *names, uint64_t now, struct targets *targe
 
 		if (jvm->fd >= 0)
 			take(names, jvm);
-		else if (!jvm->left_alone && !jvm->ended && question_is_due(&jvm->times, now) &&
-			 names->asked < ASKED_MOST)
+		else if (may_be_asked(jvm) && names->asked < ASKED_MOST &&
+			 (was_asked_before(names, jvm) || question_is_due(&jvm->times, now)))
 			ask(names, jvm, now);
 	}
 }
 
 /* Those that are to be asked, or heard, at the end. */
-static guint open_questions(struct jvm_names *names, uint64_t since)
+static guint open_questions(struct jvm_names *names)
 {
 	GHashTableIter iter;
 	gpointer value;
@@ -198,10 +206,9 @@ static guint open_questions(struct jvm_names *names, uint64_t since)
 
 	g_hash_table_iter_init(&iter, names->jvms);
 	while (g_hash_table_iter_next(&iter, NULL, &value)) {
-		struct jvm *jvm = value;
+		const struct jvm *jvm = value;
 
-		count += jvm->fd >= 0 ||
-			 (!jvm->left_alone && !jvm->ended && jvm->times.due_ns < since);
+		count += jvm->fd >= 0 || (may_be_asked(jvm) && was_asked_before(names, jvm));
 	}
 	return count;
 }
@@ -236,15 +243,11 @@ static void report(const struct jvm_names *names)
 
 void jvm_names_end(struct jvm_names *names, void (*service)(void *context), void *context)
 {
-	uint64_t since = now_ns(), until = since + JVM_ATTACH_MS * 1000000ULL;
-	GHashTableIter iter;
-	gpointer value;
+	uint64_t until;
 
-	names->ends_ns = since;
-	g_hash_table_iter_init(&iter, names->jvms);
-	while (g_hash_table_iter_next(&iter, NULL, &value))
-		((struct jvm *)value)->times.due_ns = 0;
-	while (open_questions(names, since) && now_ns() < until) {
+	names->ends_ns = now_ns();
+	until = names->ends_ns + JVM_ATTACH_MS * 1000000ULL;
+	while (open_questions(names) && now_ns() < until) {
 		jvm_names_step(names, now_ns(), NULL);
 		service(context);
 		if (names->asked)

@@ -13,7 +13,7 @@
 #define SECOND 1000000000ULL
 
 /* How many in a time, each answered after took_ns; wanted: new code is met all the time. */
-static unsigned int questions(uint64_t until_ns, uint64_t took_ns, bool told, bool wanted)
+static unsigned int questions(uint64_t until_ns, uint64_t took_ns, bool wrote, bool wanted)
 {
 	struct question_times times;
 	unsigned int asked = 0;
@@ -27,7 +27,7 @@ static unsigned int questions(uint64_t until_ns, uint64_t took_ns, bool told, bo
 		asked++;
 		question_was_asked(&times, now);
 		now += took_ns;
-		question_was_answered(&times, now, told);
+		question_was_answered(&times, now, wrote);
 	}
 	return asked;
 }
