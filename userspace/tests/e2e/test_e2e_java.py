@@ -44,11 +44,9 @@ FEW = 0.05
 WHOLE = 0.95
 # Rounds after which HotSpot has compiled what makes them: by far more than its thresholds, of some 15,000 calls.
 COMPILED = 500_000
+COMPILED_AT_ONCE = 20_000
 # The collector's threads wait for one another without sleeping: where one has no CPU, for longer than the program runs.
 ALONE = ("-Xmx256m", "-XX:ParallelGCThreads=1", "-XX:ConcGCThreads=1")
-# Both compilers are through with a program in its first rounds: what is compiled while it is recorded has no whole
-# stacks until the JVM is asked again.
-AT_ONCE = ("-XX:CompileThresholdScaling=0.01",)
 SHORT = "300ms"  # of what nothing is measured
 SOMEBODY = 61681  # no user of any system
 # Compiled, answer() is part of main() in some of the code: its name is that of the whole.
@@ -84,14 +82,10 @@ def goes_on(program: Program) -> None:
     program.last()
 
 
-def compiled(program: Program, rounds: int = 20_000) -> None:
-    wait_until(lambda: program.lines and program.lines[-1]["rounds"] > rounds, "code that is compiled")
-
-
 def test_code_that_it_made_has_names(out: Path, classes: Path) -> None:
     """As it was started by somebody who thought of no tracer: without frame pointers, and with its second compiler."""
-    with jvm.started(classes, "Clears", str(MIB), options=(*ALONE, *AT_ONCE)) as program:
-        compiled(program)
+    with jvm.started(classes, "Clears", str(MIB), options=(*ALONE, *jvm.AT_ONCE)) as program:
+        jvm.compiled(program, COMPILED_AT_ONCE)
         recording = record(out, "--jvm-perfmap", "-d", "3s", "-p", str(program.pid), exact=False)
         assert "jvm-perfmap" not in recording.result.stderr
         assert not left_in(Path("/tmp"), program.pid)
@@ -148,8 +142,8 @@ def test_every_chain_is_the_interpreters(out: Path, classes: Path, release: str,
 @pytest.mark.parametrize("release", jvm.RELEASES)
 def test_clearing_of_newer_releases(out: Path, classes: Path, release: str) -> None:
     """As above, of what has another code cache, another compiler and another collector."""
-    with jvm.started(classes, "Clears", str(MIB), options=(*ALONE, *AT_ONCE), release=release) as program:
-        compiled(program)
+    with jvm.started(classes, "Clears", str(MIB), options=(*ALONE, *jvm.AT_ONCE), release=release) as program:
+        jvm.compiled(program, COMPILED_AT_ONCE)
         recording = record(out, "--jvm-perfmap", "-d", "2s", "-p", str(program.pid), exact=False)
         assert "jvm-perfmap" not in recording.result.stderr
         goes_on(program)
@@ -163,8 +157,8 @@ def test_clearing_of_newer_releases(out: Path, classes: Path, release: str) -> N
 @pytest.mark.parametrize("release", ["", max(jvm.RELEASES)])
 def test_clearing_outside_of_the_heap(out: Path, classes: Path, release: str) -> None:
     """Memory of malloc's, which the virtual machine clears itself."""
-    with jvm.started(classes, "Clears", str(MIB), "direct", options=(*ALONE, *AT_ONCE), release=release) as program:
-        compiled(program)
+    with jvm.started(classes, "Clears", str(MIB), "direct", options=(*ALONE, *jvm.AT_ONCE), release=release) as program:
+        jvm.compiled(program, COMPILED_AT_ONCE)
         recording = record(out, "--jvm-perfmap", "-d", "2s", "-p", str(program.pid), exact=False)
         goes_on(program)
     verdict = recording.report["verdict"]
@@ -193,7 +187,7 @@ def test_frame_pointers_make_stacks_whole(out: Path, classes: Path, preserved: b
     options = ("-Xmx256m", *(["-XX:+PreserveFramePointer"] if preserved else []))
     with jvm.started(classes, "Clears", str(16 * KIB), options=options) as program:
         # Compiled by then: what is interpreted has frame pointers.
-        compiled(program, COMPILED)
+        jvm.compiled(program, COMPILED)
         recording = record(out, "-d", "2s", "-p", str(program.pid), exact=False)
         goes_on(program)
     said = [note for note in recording.report["notes"] if "end in code made at run time" in note]

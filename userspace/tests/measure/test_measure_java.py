@@ -42,7 +42,7 @@ def test_whole_stacks_of_java(tmp_path: Path, release: str) -> None:
     """
     classes = jvm.build([SOURCES / "Clears.java"], tmp_path)
     with jvm.started(classes, "Clears", str(16 << 10), options=("-Xmx256m",), release=release) as program:
-        wait_until(lambda: program.lines and program.lines[-1]["rounds"] > COMPILED, "code that is compiled")
+        jvm.compiled(program, COMPILED)
         recording = record(tmp_path / "a.memtoll", "--jvm-perfmap", "-d", "5s", "-p", str(program.pid), exact=False)
     ((whole, samples),) = recording.query(IN_LATER_HALF)
     assert samples >= 20 and whole >= 0.9 * samples, (whole, samples, recording.report["stacks"])
@@ -58,7 +58,7 @@ def test_new_code_is_asked_for(tmp_path: Path) -> None:
     """After 1, 2, 4, 8 s and so on, but where code comes that it has not told of."""
     classes = jvm.build([SOURCES / "Turns.java"], tmp_path)
     log = tmp_path / "jvm.log"
-    options = ("-Xmx256m", "-XX:CompileThresholdScaling=0.01", f"-Xlog:attach=debug:file={log}")
+    options = ("-Xmx256m", *jvm.AT_ONCE, f"-Xlog:attach=debug:file={log}")
     with jvm.started(classes, "Turns", str(16 << 10), options=options, release=max(jvm.RELEASES)) as program:
         tracer = start_record(tmp_path / "a.memtoll", "--jvm-perfmap", "-p", str(program.pid))
         wait_until(lambda: gaps(log)[-1] > SELDOM_S, "two questions that are seconds apart")
