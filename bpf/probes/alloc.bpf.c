@@ -50,7 +50,7 @@ struct {
 	__type(value, struct memtoll_call_place);
 } call_places SEC(".maps");
 
-SUM_TABLE(calls, 32768, 1024, struct memtoll_call_key, struct memtoll_call);
+SUM_TABLE(calls, 32768, 4096, struct memtoll_call_key, struct memtoll_call);
 
 struct block_key {
 	__u32 tgid;
@@ -156,19 +156,19 @@ static __always_inline struct memtoll_call *site_get(struct memtoll_call_key *ke
 	static const struct memtoll_call zero;
 
 	if (!site)
-		site = row_find(&calls, &calls_spare, key);
+		site = row_find(&calls, &calls_shared, key, &zero);
 	if (site)
 		return site;
 	if (key->stack_id)
 		stack_keep(thread, key->stack_id);
-	site = row_make(&calls, &calls_spare, key, &zero);
+	site = row_make(&calls, &calls_shared, key, &zero);
 	if (site)
 		return site;
 	/* Both are full: the call counts for its function, without its place. */
 	lose(LOST_CALL_SITES, 1);
 	anywhere = *key;
 	anywhere.stack_id = 0;
-	site = row_get(&calls, &calls_spare, &anywhere, &zero);
+	site = row_get(&calls, &calls_shared, &anywhere, &zero);
 	if (!site)
 		lose(LOST_CALLS_FULL, 1);
 	return site;

@@ -125,11 +125,11 @@ int dropped(__u32 what, __u64 pages)
 		key.tgid = task->tgid;
 	if (thread && (key.how == DROP_MADVISE || key.how == DROP_FADVISE))
 		key.stack_id = stack_of_call(task, thread);
-	sum = row_find(&drops, &drops_spare, &key);
+	sum = row_find(&drops, &drops_shared, &key, &zero);
 	if (!sum) {
 		if (key.tgid && !thread)
 			name_dropper(key.tgid);
-		sum = row_make(&drops, &drops_spare, &key, &zero);
+		sum = row_make(&drops, &drops_shared, &key, &zero);
 	}
 	if (!sum) {
 		lose(LOST_DROPS_FULL, pages);

@@ -84,10 +84,10 @@ static __always_inline void answer_add(struct task_struct *task, struct task_str
 
 	if (thread)
 		key.stack_id = memo_stack(thread, regs, true);
-	answer = row_find(&answers, &answers_spare, &key);
+	answer = row_find(&answers, &answers_shared, &key, &zero);
 	if (!answer) {
 		name_handler(task);
-		answer = row_make(&answers, &answers_spare, &key, &zero);
+		answer = row_make(&answers, &answers_shared, &key, &zero);
 	}
 	if (!answer) {
 		lose(LOST_ANSWERS_FULL, 1);

@@ -39,7 +39,7 @@
 /* What a call takes that faults nothing in, about, its probes with it: the rest is the faults'. */
 #define BARE_CALL_NS 2000
 
-SUM_TABLE(map_calls, 32768, 1024, struct memtoll_map_key, struct memtoll_map_sum);
+SUM_TABLE(map_calls, 32768, 8192, struct memtoll_map_key, struct memtoll_map_sum);
 
 #define MAP_STACK_FLAG 0x20000
 #define MADV_DONTNEED_CODE 4
@@ -229,7 +229,7 @@ static __always_inline void passed_settle(struct thread *thread, __u32 tgid, __u
 
 	if (!passed->calls)
 		return;
-	sum = row_get(&map_calls, &map_calls_spare, &key, &zero);
+	sum = row_get(&map_calls, &map_calls_shared, &key, &zero);
 	if (sum) {
 		__sync_fetch_and_add(&sum->calls, passed->calls);
 		__sync_fetch_and_add(&sum->cpu_ns, passed->calls * passed->cpu_ns);
@@ -273,7 +273,7 @@ static __always_inline void map_count(struct task_struct *task, struct thread *t
 		.in_fn = event->in_fn,
 		.stack_id = event->stack_id,
 	};
-	struct memtoll_map_sum *sum = row_get(&map_calls, &map_calls_spare, &key, &zero);
+	struct memtoll_map_sum *sum = row_get(&map_calls, &map_calls_shared, &key, &zero);
 
 	if (thread->map.draw == MAP_DRAWN)
 		passed_begin(thread, event);

@@ -47,7 +47,7 @@ enum { AIO_PREAD = 0, AIO_PREADV = 7 };
 #define AIO_VECTORS 16	 /* of one request */
 
 /* A row for each file and site: a program that reads a tree makes thousands at once. */
-SUM_TABLE(file_reads, 65536, 4096, struct memtoll_read_key, struct memtoll_read_sum);
+SUM_TABLE(file_reads, 65536, 16384, struct memtoll_read_key, struct memtoll_read_sum);
 
 PROCESS_SUM_TABLE(passes, 8704, struct memtoll_pass_key, struct memtoll_pass_sum);
 
@@ -139,7 +139,7 @@ static __always_inline __u64 stack_of_read(struct task_struct *task, struct thre
 static __always_inline struct memtoll_read_sum *sum_of(const struct memtoll_read_key *key)
 {
 	static const struct memtoll_read_sum zero;
-	struct memtoll_read_sum *sum = row_get(&file_reads, &file_reads_spare, key, &zero);
+	struct memtoll_read_sum *sum = row_get(&file_reads, &file_reads_shared, key, &zero);
 
 	if (!sum)
 		lose(LOST_READS_FULL, 1);

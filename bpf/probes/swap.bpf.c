@@ -37,7 +37,7 @@ static __always_inline void swap_add(const struct memtoll_swap_key *key, __u64 p
 				     __u64 blocked_ns)
 {
 	static const struct memtoll_swap_sum zero;
-	struct memtoll_swap_sum *sum = row_get(&swaps, &swaps_spare, key, &zero);
+	struct memtoll_swap_sum *sum = row_get(&swaps, &swaps_shared, key, &zero);
 
 	if (!sum) {
 		lose(LOST_SWAPS_FULL, pages ? pages : 1);

@@ -95,7 +95,6 @@ struct budget {
 	uint64_t unwatched_maps; /* as of when targets were last suspected of new code */
 	struct syscall_rate syscalls;
 	double counting_price_ns; /* of one more system call in a window */
-	bool missed;
 	bool thinned;
 	uint64_t accounted_ns; /* of the last change */
 	uint64_t accounted_cpu_ns;
@@ -140,11 +139,6 @@ void budget_free(struct budget *budget)
 		return;
 	governor_free(budget->governor);
 	g_free(budget);
-}
-
-bool budget_has_missed(const struct budget *budget)
-{
-	return budget->missed;
 }
 
 bool budget_has_thinned(const struct budget *budget)
@@ -352,7 +346,6 @@ static void set_counting(struct budget *budget, unsigned int counting)
 		budget->slice.groups[group].missed |= !(counting & 1U << group);
 	}
 	budget->counting = counting;
-	budget->missed |= (counting | 1U << GROUP_READ) != GROUPS_ALL;
 	budget->config.bpf->bss->idle_fns = functions_of(GROUPS_ALL & ~counting);
 }
 

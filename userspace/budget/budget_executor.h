@@ -43,8 +43,6 @@ uint64_t budget_step(struct budget *budget);
 /* In a short window: postpone what takes long. */
 bool budget_in_window(const struct budget *budget);
 
-/* Whether calls of the allocator have been missed yet. */
-bool budget_has_missed(const struct budget *budget);
 /* Whether faults have been passed over yet. */
 bool budget_has_thinned(const struct budget *budget);
 

@@ -401,13 +401,13 @@ static void forget_reads(struct bpf_map *map, uint32_t pid)
 static void forget_child(struct memtoll_bpf *bpf, uint32_t pid)
 {
 	forget_reads(bpf->maps.file_reads, pid);
-	forget_reads(bpf->maps.file_reads_spare, pid);
+	forget_reads(bpf->maps.file_reads_shared, pid);
 	process_row_remove(bpf, pid);
 	sums_free_places(bpf->maps.call_places);
 	forget_sums(bpf->maps.calls, pid);
-	forget_sums(bpf->maps.calls_spare, pid);
+	forget_sums(bpf->maps.calls_shared, pid);
 	forget_sums(bpf->maps.map_calls, pid);
-	forget_sums(bpf->maps.map_calls_spare, pid);
+	forget_sums(bpf->maps.map_calls_shared, pid);
 }
 
 /* One attachment for each group; false with errno set. */

@@ -219,7 +219,7 @@ struct consumers *consumers_new(const struct consumers_config *config)
 	consumers->sampled = sampled_new(config->sample, config->min_size);
 	consumers->trim_reuse = trim_reuse_new();
 	consumers->reads =
-		reads_new(config->recording, bpf->maps.file_reads, bpf->maps.file_reads_spare);
+		reads_new(config->recording, bpf->maps.file_reads, bpf->maps.file_reads_shared);
 	consumers->fills = fills_new();
 	consumers->huge_looks = huge_looks_new();
 	consumers->latency = latency_new();

@@ -368,10 +368,10 @@ static void add_judged(struct cpu_samples *samples, const struct held *held, enu
 	count->measured += length != 0;
 }
 
-void cpu_samples_add(struct cpu_samples *samples, const struct memtoll_sample *sample, bool missed)
+void cpu_samples_add(struct cpu_samples *samples, const struct memtoll_sample *sample)
 {
 	struct held held = { .sample = *sample,
-			     .unnamed = !sample->in_fn && (missed || sample->flags & SAMPLE_MEMSET),
+			     .unnamed = !sample->in_fn,
 			     .in_allocator = sample->in_fn != FN_NONE,
 			     .owner = { .pid = sample->tgid, .area = { "", "" } } };
 	enum stored stored;

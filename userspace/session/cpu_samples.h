@@ -27,10 +27,10 @@ struct cpu_samples *cpu_samples_new(int stacks_fd, int loops_fd, struct symboliz
 void cpu_samples_free(struct cpu_samples *samples);
 
 /*
- * missed: calls may have been missed, so that a thread can be in one although no probe saw it go
- * there; then its stack decides.
+ * A thread can be in the allocator although no probe saw it go there, outside of windows or as
+ * nothing marks the time in free: its stack decides.
  */
-void cpu_samples_add(struct cpu_samples *samples, const struct memtoll_sample *sample, bool missed);
+void cpu_samples_add(struct cpu_samples *samples, const struct memtoll_sample *sample);
 
 /* The stack of a call that was seen, before the samples of its slice are written. */
 void cpu_samples_called(struct cpu_samples *samples, unsigned int fn, uint64_t stack_id);

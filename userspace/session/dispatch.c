@@ -9,7 +9,6 @@
 #include "bpf/wire/functions.h"
 #include "bpf/wire/pages.h"
 #include "bpf/wire/records.h"
-#include "budget/budget_executor.h"
 #include "events/refined.h"
 #include "host/mapped_files.h"
 #include "host/swapdevice.h"
@@ -46,7 +45,7 @@ static void on_sample(struct dispatch *dispatch, const void *record)
 {
 	const struct memtoll_sample *sample = record;
 
-	cpu_samples_add(dispatch->consumers->samples, sample, budget_has_missed(dispatch->budget));
+	cpu_samples_add(dispatch->consumers->samples, sample);
 	hits_of(dispatch->consumers->hits, sample->tgid)->samples++;
 }
 

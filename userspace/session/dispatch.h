@@ -11,13 +11,11 @@ struct consumers;
 struct observers;
 struct swap_devices;
 struct targets;
-struct budget;
 
 struct dispatch {
 	struct consumers *consumers;
 	struct targets *targets;
 	struct observers *observers;
-	struct budget *budget;
 	const struct swap_devices *swap_devices;
 	bool *swap_types_seen; /* SWAP_TYPES of them: set here, cleared where the devices change */
 	bool launched;	       /* ptrace holds processes at fork and exec, but for some: */

@@ -98,10 +98,10 @@ static gboolean sum_equal(gconstpointer a, gconstpointer b)
 	return !memcmp(a, b, sizeof(struct memtoll_read_key));
 }
 
-struct reads *reads_new(struct recording *recording, struct bpf_map *sums, struct bpf_map *spare)
+struct reads *reads_new(struct recording *recording, struct bpf_map *sums, struct bpf_map *shared)
 {
 	struct reads *reads = g_new0(struct reads, 1);
-	struct bpf_map *const maps[] = { sums, spare };
+	struct bpf_map *const maps[] = { sums, shared };
 	size_t i;
 
 	reads->recording = recording;

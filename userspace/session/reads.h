@@ -12,8 +12,8 @@
 
 struct reads;
 
-/* sums, spare: the kernel's maps file_reads and its spare (row.bpf.h). */
-struct reads *reads_new(struct recording *recording, struct bpf_map *sums, struct bpf_map *spare);
+/* sums, shared: the kernel's maps of file_reads, per CPU and for all (row.bpf.h). */
+struct reads *reads_new(struct recording *recording, struct bpf_map *sums, struct bpf_map *shared);
 void reads_free(struct reads *reads);
 
 /* Records of the ring buffer: where a file is, and a run of reads of it. */

@@ -260,7 +260,6 @@ static int open_consumers(struct session *session)
 		.consumers = session->consumers,
 		.targets = session->targets,
 		.observers = session->observers,
-		.budget = session->budget,
 		.swap_devices = session->swap_devices,
 		.swap_types_seen = session->swap_types_seen,
 		.launched = session->launch != NULL,
@@ -316,9 +315,9 @@ static bool is_interrupted(struct session *session)
 static void forget_others(struct memtoll_bpf *bpf)
 {
 	sums_forget(bpf->maps.swaps);
-	sums_forget(bpf->maps.swaps_spare);
+	sums_forget(bpf->maps.swaps_shared);
 	sums_forget(bpf->maps.drops);
-	sums_forget(bpf->maps.drops_spare);
+	sums_forget(bpf->maps.drops_shared);
 }
 
 /* What ours are compared with: the machine's counts and the groups' begin as the targets' do. */

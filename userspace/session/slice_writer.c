@@ -59,7 +59,7 @@ struct stored_run {
 	uint8_t allocated_fn;
 };
 
-/* Tables of sums, each with its spare. */
+/* Tables of sums, per CPU, and those for all. */
 enum summed {
 	SUMMED_CALLS,
 	SUMMED_MAP_CALLS,
@@ -68,8 +68,8 @@ enum summed {
 	SUMMED_PASSES,
 	SUMMED_DROPS,
 	SUMMED_WAITS,
-	SUMMED_SPARE,
-	SUMMED = 2 * SUMMED_SPARE,
+	SUMMED_SHARED,
+	SUMMED = 2 * SUMMED_SHARED,
 };
 
 struct slice_writer {
@@ -614,20 +614,20 @@ static void read_sums(struct slice_writer *writer)
 {
 	const typeof(writer->config.bpf->maps) *maps = &writer->config.bpf->maps;
 	const struct {
-		struct bpf_map *map, *spare;
+		struct bpf_map *map, *shared;
 		size_t words, pairs;
 		void (*each)(void *context, const void *key, const uint64_t *delta);
-	} tables[SUMMED_SPARE] = {
-#define TABLE(name, spare, sum, pairs, each) { maps->name, spare, sizeof(sum) / 8, pairs, each }
-#define SPARED(name, sum, pairs, each) TABLE(name, maps->name##_spare, sum, pairs, each)
-		[SUMMED_CALLS] = SPARED(calls, struct memtoll_call_sum, 0, on_call_sum),
-		[SUMMED_MAP_CALLS] = SPARED(map_calls, struct memtoll_map_sum, 0, on_map_sum),
-		[SUMMED_SWAPS] = SPARED(swaps, struct memtoll_swap_sum, 0, on_swap_sum),
+	} tables[SUMMED_SHARED] = {
+#define TABLE(name, shared, sum, pairs, each) { maps->name, shared, sizeof(sum) / 8, pairs, each }
+#define SHARED(name, sum, pairs, each) TABLE(name, maps->name##_shared, sum, pairs, each)
+		[SUMMED_CALLS] = SHARED(calls, struct memtoll_call_sum, 0, on_call_sum),
+		[SUMMED_MAP_CALLS] = SHARED(map_calls, struct memtoll_map_sum, 0, on_map_sum),
+		[SUMMED_SWAPS] = SHARED(swaps, struct memtoll_swap_sum, 0, on_swap_sum),
 		[SUMMED_WALKS] = TABLE(walks, NULL, struct memtoll_walk_sum, 0, on_walk_sum),
 		[SUMMED_PASSES] = TABLE(passes, NULL, struct memtoll_pass_sum, 0, on_pass_sum),
-		[SUMMED_DROPS] = SPARED(drops, struct memtoll_drop_sum, 0, on_drop_sum),
+		[SUMMED_DROPS] = SHARED(drops, struct memtoll_drop_sum, 0, on_drop_sum),
 		[SUMMED_WAITS] =
-			SPARED(answers, struct memtoll_answer_sum, LATENCY_PAIRS, on_waits),
+			SHARED(answers, struct memtoll_answer_sum, LATENCY_PAIRS, on_waits),
 	};
 	struct sums_reader reader = { on_call_sum, owner_of, writer };
 	struct bpf_map *map;
@@ -635,13 +635,13 @@ static void read_sums(struct slice_writer *writer)
 
 	sums_each_place(maps->call_places, writer->call_places, &reader);
 	for (i = 0; i < SUMMED; i++) {
-		map = i < SUMMED_SPARE ? tables[i].map : tables[i - SUMMED_SPARE].spare;
-		reader.each = tables[i % SUMMED_SPARE].each;
-		if (i % SUMMED_SPARE == SUMMED_CALLS)
+		map = i < SUMMED_SHARED ? tables[i].map : tables[i - SUMMED_SHARED].shared;
+		reader.each = tables[i % SUMMED_SHARED].each;
+		if (i % SUMMED_SHARED == SUMMED_CALLS)
 			sums_each_call(map, writer->last[i], &reader);
 		else if (map)
-			sums_each(map, writer->last[i], tables[i % SUMMED_SPARE].words,
-				  tables[i % SUMMED_SPARE].pairs, &reader);
+			sums_each(map, writer->last[i], tables[i % SUMMED_SHARED].words,
+				  tables[i % SUMMED_SHARED].pairs, &reader);
 	}
 }
 

@@ -62,6 +62,20 @@ static struct {
 #define ADD_MAP(map, kind) \
 	kernel_map(&(map), kind, sizeof(*(map).key), sizeof(*(map).value), ROWS(map))
 
+/* Both rows of a sum (row.bpf.h) added up, all of it 64-bit counters; whether it has one at all. */
+static inline bool add_rows(void *total, size_t bytes, const void *own, const void *shared,
+			    const void *key)
+{
+	const __u64 *rows[] = { kernel_map_lookup(own, key), kernel_map_lookup(shared, key) };
+	size_t i, k;
+
+	memset(total, 0, bytes);
+	for (i = 0; i < 2; i++)
+		for (k = 0; rows[i] && k < bytes / sizeof(__u64); k++)
+			((__u64 *)total)[k] += rows[i][k];
+	return rows[0] || rows[1];
+}
+
 static void maps_begin(void)
 {
 	ADD_MAP(processes, MAP_HASH);
@@ -75,13 +89,13 @@ static void maps_begin(void)
 	ADD_MAP(files_sent, MAP_LRU);
 	ADD_MAP(call_places, MAP_ARRAY);
 	ADD_MAP(calls, MAP_HASH);
-	ADD_MAP(calls_spare, MAP_HASH);
+	ADD_MAP(calls_shared, MAP_HASH);
 	ADD_MAP(blocks, MAP_HASH);
 	ADD_MAP(file_reads, MAP_HASH);
-	ADD_MAP(file_reads_spare, MAP_HASH);
+	ADD_MAP(file_reads_shared, MAP_HASH);
 	ADD_MAP(paths_sent, MAP_LRU);
 	ADD_MAP(map_calls, MAP_HASH);
-	ADD_MAP(map_calls_spare, MAP_HASH);
+	ADD_MAP(map_calls_shared, MAP_HASH);
 	/* By the address of the task. */
 	kernel_map(&threads, MAP_STORAGE, sizeof(void *), sizeof(*threads.value), 0);
 	kernel_map(&memos, MAP_STORAGE, sizeof(void *), sizeof(*memos.value), 0);

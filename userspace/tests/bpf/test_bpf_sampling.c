@@ -223,7 +223,7 @@ static void test_more_sites_than_rows(void **state)
 	calls_begin();
 	kernel_map_update(&calls, &anywhere, &none, BPF_NOEXIST);
 	kernel_map_rows(&calls, 1);
-	kernel_map_rows(&calls_spare, 0);
+	kernel_map_rows(&calls_shared, 0);
 	for (i = 0; i < 1009; i++)
 		call_once((struct call){ .fn = FN_MALLOC,
 					 .sp = STACK_TOP,
@@ -245,7 +245,7 @@ static void test_no_room_at_all(void **state)
 
 	calls_begin();
 	kernel_map_rows(&calls, 0);
-	kernel_map_rows(&calls_spare, 0);
+	kernel_map_rows(&calls_shared, 0);
 	for (i = 0; i < CALL_PLACES; i++)
 		((struct memtoll_call_place *)kernel_map_lookup(&call_places, &i))->state =
 			PLACE_BEING_TAKEN;

@@ -176,9 +176,10 @@ static void map_once(__s32 nr, __u64 length, __u64 took_ns)
 static struct memtoll_map_sum mapped(__u32 map_fn, __u64 stack_id)
 {
 	struct memtoll_map_key key = { .tgid = TGID, .map_fn = map_fn, .stack_id = stack_id };
-	const struct memtoll_map_sum *sum = kernel_map_lookup(&map_calls, &key);
+	struct memtoll_map_sum sum;
 
-	return sum ? *sum : (struct memtoll_map_sum){};
+	add_rows(&sum, sizeof(sum), &map_calls, &map_calls_shared, &key);
+	return sum;
 }
 
 static __u64 next_mapping(__u32 map_fn)

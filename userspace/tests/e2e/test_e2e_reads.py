@@ -161,7 +161,7 @@ def test_reads_of_other_than_files_are_not_counted(several: Several) -> None:
 def test_many_files_at_once(tmp_path: Path, out: Path) -> None:
     """Each is a row of its own, for which the kernel has no memory ready while the program keeps its workers away.
 
-    No more than the spare has rows (bpf/probes/read.bpf.c): it may be that it has to hold them all.
+    No more than the table for all has rows (bpf/probes/read.bpf.c): it may be that it has to hold them.
     """
     (tmp_path / "files").mkdir()
     recording = record(out, command=[workload("many_files"), str(tmp_path / "files"), "4001"])
