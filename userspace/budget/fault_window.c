@@ -27,7 +27,7 @@ void fault_window_begin(struct fault_window *window, uint64_t now_ns, uint64_t f
 		.first = true,
 		.timed = true,
 		.opened_ns = now_ns,
-		.length_ns = LONGEST_NS,
+		.wanted_ns = LONGEST_NS,
 		.slice_ns = now_ns,
 		.slice_faults = faults,
 	};
@@ -35,17 +35,22 @@ void fault_window_begin(struct fault_window *window, uint64_t now_ns, uint64_t f
 
 void fault_window_slice(struct fault_window *window, uint64_t now_ns, uint64_t faults)
 {
-	uint64_t wanted_ns = LONGEST_NS;
-
+	window->wanted_ns = LONGEST_NS;
 	if (faults > window->slice_faults)
-		wanted_ns = 1.0 * FAULTS_WANTED * (now_ns - window->slice_ns) /
-			    (faults - window->slice_faults);
-	if (window->rests)
-		wanted_ns /= RESTING_WINDOWS;
-	window->length_ns = CLAMP(
-		wanted_ns, window->rests ? SHORTEST_NS / RESTING_WINDOWS : SHORTEST_NS, LONGEST_NS);
+		window->wanted_ns = 1.0 * FAULTS_WANTED * (now_ns - window->slice_ns) /
+				    (faults - window->slice_faults);
 	window->slice_ns = now_ns;
 	window->slice_faults = faults;
+}
+
+/* Of the one that opens. A rest begins at any time: it does not wait for the slice to end. */
+static uint64_t length_ns(const struct fault_window *window)
+{
+	uint64_t parts = window->rests ? RESTING_WINDOWS : 1;
+	uint64_t ns = CLAMP(window->wanted_ns / parts, SHORTEST_NS / parts, LONGEST_NS);
+
+	/* What has just been attached has cold code: the first faults are no measure. */
+	return window->rests && window->timed ? RESTING_WINDOWS * ns : ns;
 }
 
 /*
@@ -73,9 +78,6 @@ void fault_window_step(struct fault_window *window, uint64_t now_ns, uint64_t cp
 		window->open = true;
 		window->timed = !window->rests || ++window->resting % RESTING_WINDOWS == 0;
 		window->opened_ns = now_ns;
-		window->edge_ns = now_ns + window->length_ns;
-		/* What has just been attached has cold code: the first faults are no measure. */
-		if (window->rests && window->timed)
-			window->edge_ns = now_ns + RESTING_WINDOWS * window->length_ns;
+		window->edge_ns = now_ns + length_ns(window);
 	}
 }

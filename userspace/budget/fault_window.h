@@ -28,8 +28,8 @@ struct fault_window {
 	unsigned int resting; /* windows so far in which it rested */
 	uint64_t edge_ns;     /* when it opens or, if open, closes; none of the first */
 	uint64_t opened_ns;
-	uint64_t length_ns;
-	uint64_t slice_ns; /* when the length was found, and the targets' faults by then */
+	uint64_t wanted_ns; /* how long four a second are to be, by the slice before */
+	uint64_t slice_ns;  /* when that was found, and the targets' faults by then */
 	uint64_t slice_faults;
 };
 

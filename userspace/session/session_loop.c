@@ -152,13 +152,13 @@ static uint64_t seen_in_windows(const struct session *session, const struct memt
 	return events;
 }
 
-/* Once a second: with the slice that begins, but for the first of all, or in a long one. */
-static void adapt_window(struct session *session, uint64_t now)
+/* With the slice that begins, unless that was short, or so often in a long one. */
+static void adapt_window(struct session *session, uint64_t now, uint64_t after_ns)
 {
 	struct memtoll_rates rates;
 
 	if (session->window.slice_ns != session->start_ns &&
-	    now - session->window.slice_ns < SLICE_NS)
+	    now - session->window.slice_ns < after_ns)
 		return;
 	rates_read(session->bpf, &rates);
 	fault_window_slice(&session->window, now, seen_in_windows(session, &rates));
@@ -168,7 +168,7 @@ static int commit_slice(struct session *session, uint64_t now)
 {
 	int err;
 
-	adapt_window(session, now);
+	adapt_window(session, now, SHORT_SLICE_NS);
 	keep_up(session);
 	targets_read_counters(session->targets);
 	session_record_state(session);
@@ -337,7 +337,7 @@ int session_run(struct session *session)
 		if (session->bpf->bss->handler_suspected)
 			probes_follow_handlers(session->probes);
 		if (session->config.slice_ns > SLICE_NS && !session->window.first)
-			adapt_window(session, now);
+			adapt_window(session, now, SLICE_NS);
 		err = move_slice(session, now);
 	}
 	/* As asked for; step_finish() ends the recording. */
