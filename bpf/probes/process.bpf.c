@@ -12,6 +12,7 @@
 #include "state/losses.bpf.h"
 #include "state/numbers.bpf.h"
 #include "state/processes.bpf.h"
+#include "state/rates.bpf.h"
 #include "state/settings.bpf.h"
 #include "state/threads.bpf.h"
 #include "stacks/stack.bpf.h"
@@ -147,6 +148,7 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 {
 	const struct memtoll_target_state *state;
 	const struct memtoll_target *process;
+	struct memtoll_rates *rates = rates_here();
 	__u32 tgid = child->tgid;
 	__u64 began_ns;
 	bool brief;
@@ -166,6 +168,8 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 	began_ns = bpf_ktime_get_ns();
 	brief = start_is_brief(began_ns) && !child->ptrace;
 	briefs_seen |= brief;
+	if (rates)
+		rates->brief_starts += brief;
 	if (process_add(tgid, process, brief)) {
 		lose(LOST_PROCESSES_FULL, 1);
 		return 0;

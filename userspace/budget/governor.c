@@ -51,6 +51,8 @@
 #define DETACHED_NS (200 * MS)
 /* In lasting debt they are attached so often all the same: they may have become cheap. */
 #define PEEK_NS (5000 * MS)
+/* Processes come too fast to be looked at, until none has for so long. */
+#define STORM_NS (1000 * MS)
 /* Over how long the cost of each group is judged. */
 #define JUDGE_NS (500 * MS)
 /* What may be saved up: the income of so long, or a window. */
@@ -115,6 +117,7 @@ struct governor {
 	bool may_leave_reads;
 	uint64_t unwatched_reads; /* as of when read(2) was last watched */
 	uint64_t reads_stay_ns;	  /* until then it stays watched */
+	uint64_t storm_ends_ns;
 };
 
 struct governor *governor_new(double limit, bool command, const struct calibration_result *prices,
@@ -271,6 +274,20 @@ static void judge(struct governor *governor, unsigned int counting)
 }
 
 /*
+ * A process that is not looked at has the breakpoints of the one that it was forked from, and no
+ * program runs for it: what its calls of the allocator cost is not seen, however much it is. In debt
+ * these probes go, once a window has shown what there is to be seen.
+ */
+static unsigned int groups_unseen(const struct governor *governor)
+{
+	uint64_t now = governor->last.now_ns;
+
+	if (now >= governor->storm_ends_ns || now - governor->state_ns < WINDOW_NS)
+		return 0;
+	return GROUPS_ALL & ~(1U << GROUP_READ);
+}
+
+/*
  * The groups to detach so that what remains stays within the limit: waste first, then malloc
  * and free, then calloc, then the rest. Groups that cost next to nothing stay, and so may all of
  * them: where faults alone are over the limit, a few calls a second are neither the cause nor the
@@ -384,7 +401,7 @@ static void in_counting(struct governor *governor, uint64_t now)
 		/* A moment after the last judgement is no measure. */
 		if (judged->wall_ns >= LOOK_NS || governor->unjudged)
 			judge(governor, GROUPS_ALL);
-		governor->to_detach = groups_to_detach(governor);
+		governor->to_detach = groups_to_detach(governor) | groups_unseen(governor);
 		if (!governor->to_detach)
 			return;
 		governor->switch_now_ns = 0;
@@ -456,6 +473,8 @@ struct governor_order governor_step(struct governor *governor,
 	}
 	if (!governor->started)
 		governor->first_rates = reading->rates;
+	else if (reading->rates.brief_starts > governor->last.rates.brief_starts)
+		governor->storm_ends_ns = now + (uint64_t)STORM_NS;
 	governor->started = true;
 	governor->last = *reading;
 	bring_reads_back(governor, reading->rates.unwatched_reads);

@@ -23,6 +23,7 @@ struct program {
 	double fault_lump;  /* one of so many is timed for all; 0: of 64 */
 	double other_reads; /* of sockets, by read(2) */
 	double plain_reads; /* of files, also per second */
+	double starts;	    /* of processes that are not looked at, per nanosecond */
 	bool unwatched;	    /* no system call is watched (syscall_idle.c) */
 	double syscalls;    /* that are slower because some are */
 	double dearer;	    /* a hit costs so many times what was calibrated */
@@ -112,6 +113,7 @@ static struct governor_reading reading_of(const struct program *program)
 		.rates.plain_reads = program->plain_count,
 		.rates.other_reads = program->other_count,
 		.rates.unwatched_reads = program->unwatched_count,
+		.rates.brief_starts = program->now_ns * program->starts,
 	};
 	unsigned int fn;
 
@@ -649,6 +651,47 @@ static void test_few_calls_stay(void **state)
 	governor_free(governor);
 }
 
+/* What calls cost in processes that nobody looks at is not seen: few that are seen are no excuse. */
+static void test_few_calls_go_in_a_storm(void **state)
+{
+	struct program program = {
+		.calls = { [FN_MALLOC] = 20e-9, [FN_CALLOC] = 20e-9, [FN_FREE] = 20e-9 },
+		.faults = 500e-6,
+		.starts = 400.0 / SECOND,
+	};
+	struct governor *governor = governor_new(0.05, false, &prices, false);
+
+	(void)state;
+	simulate(governor, &program, 20);
+	/* A window in five seconds: of 30 ms, and until it is looked at. */
+	assert_in_range(program.windows, 3, 5);
+	assert_true(program.watched_ns[GROUP_PAIR] >= program.windows * 30 * MS);
+	assert_true(program.watched_ns[GROUP_PAIR] <= program.windows * 55 * MS);
+	assert_true(program.watched_ns[GROUP_CALLOC] <= program.windows * 55 * MS);
+	/* It is over: they stay, as they are few. */
+	program.starts = 0;
+	simulate(governor, &program, 6);
+	program.watched_ns[GROUP_PAIR] = 0;
+	simulate(governor, &program, 20);
+	assert_true(program.watched_ns[GROUP_PAIR] > 0.99 * 20 * SECOND);
+	governor_free(governor);
+}
+
+/* Nor need they go in one where there is no debt. */
+static void test_few_calls_stay_in_a_storm(void **state)
+{
+	struct program program = {
+		.calls = { [FN_MALLOC] = 20e-9, [FN_FREE] = 20e-9 },
+		.starts = 400.0 / SECOND,
+	};
+	struct governor *governor = governor_new(0.05, false, &prices, false);
+
+	(void)state;
+	simulate(governor, &program, 20);
+	assert_true(program.watched_ns[GROUP_PAIR] > 0.99 * program.now_ns);
+	governor_free(governor);
+}
+
 /* Asleep: no time, no hits, and no harm. */
 static void test_asleep(void **state)
 {
@@ -693,6 +736,8 @@ int main(void)
 		cmocka_unit_test(test_faults_are_charged_as_timed),
 		cmocka_unit_test(test_lumps_are_not_charged_twice),
 		cmocka_unit_test(test_few_calls_stay),
+		cmocka_unit_test(test_few_calls_go_in_a_storm),
+		cmocka_unit_test(test_few_calls_stay_in_a_storm),
 		cmocka_unit_test(test_asleep),
 	};
 
