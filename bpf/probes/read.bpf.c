@@ -136,7 +136,8 @@ static __always_inline __u64 stack_of_read(struct task_struct *task, struct thre
 	return site->stack_id;
 }
 
-static __always_inline struct memtoll_read_sum *sum_of(const struct memtoll_read_key *key)
+/* A function: what a read goes on to after it needs the stack. */
+static __noinline struct memtoll_read_sum *sum_of(const struct memtoll_read_key *key)
 {
 	static const struct memtoll_read_sum zero;
 	struct memtoll_read_sum *sum = row_get(&file_reads, &file_reads_shared, key, &zero);

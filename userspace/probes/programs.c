@@ -181,6 +181,12 @@ static bool has_syscalls(const struct programs_config *config)
 	return config->mappings || config->reads || config->uprobes;
 }
 
+/* Rows whose memory is taken beforehand, where memory is short. */
+static void have_fewer(struct bpf_map *map)
+{
+	bpf_map__set_max_entries(map, bpf_map__max_entries(map) / 4);
+}
+
 static void choose(struct memtoll_bpf *bpf, const struct programs_config *config)
 {
 	bpf_program__set_autoload(bpf->progs.process_fork, true);
@@ -233,8 +239,12 @@ static void choose(struct memtoll_bpf *bpf, const struct programs_config *config
 	bpf->rodata->cfg_lock_path =
 		config->mappings && has_unwatched_tracepoints() && kernel_names()->lock_tells_path;
 	bpf_map__set_max_entries(bpf->maps.events, config->buffer_bytes);
-	if (config->stacks)
+	if (config->stacks) {
 		bpf_map__set_max_entries(bpf->maps.stacks, config->stacks);
+		have_fewer(bpf->maps.calls_shared);
+		have_fewer(bpf->maps.file_reads_shared);
+		have_fewer(bpf->maps.map_calls_shared);
+	}
 }
 
 static int load(struct memtoll_bpf *bpf)

@@ -17,7 +17,7 @@ struct programs_config {
 	uint64_t min_size;
 	uint64_t sample; /* mean bytes, 0: none */
 	uint64_t buffer_bytes;
-	uint32_t stacks; /* that there may be; 0: as many as usual */
+	uint32_t stacks; /* that there may be; 0: as many as usual, and as many rows */
 	bool uprobes;
 	bool faults;
 	bool mappings;
