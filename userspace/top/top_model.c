@@ -112,9 +112,9 @@ static void halve(struct top_model *model, struct top_table *total, bool by_pid)
 static void add_rows(struct top_model *model, struct top_table *total,
 		     const struct top_table *table, bool by_pid)
 {
+	guint most = CLAMP(2 * table->rows->len, TOP_ROWS_LEAST, TOP_ROWS_MOST), i;
 	struct top_row *row, *sum;
 	size_t column;
-	guint i;
 
 	for (i = 0; i < table->rows->len; i++) {
 		char *key;
@@ -122,7 +122,7 @@ static void add_rows(struct top_model *model, struct top_table *total,
 		row = g_ptr_array_index(table->rows, i);
 		key = key_of(table, row, by_pid);
 		sum = g_hash_table_lookup(model->sums, key);
-		if (!sum && total->rows->len >= TOP_ROWS_MOST)
+		if (!sum && total->rows->len >= most)
 			halve(model, total, by_pid);
 		if (!sum) {
 			sum = top_row_add(total, row->pid, row->label, row->text[0], row->text[1]);

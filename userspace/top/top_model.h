@@ -10,7 +10,12 @@
 #include "top/top_snapshot.h"
 
 #define TOP_HISTORY 60
-#define TOP_ROWS_MOST 2048 /* of sums since the start; the least leave for others */
+/*
+ * Of sums since the start there are twice as many rows as at the moment, within these bounds; the
+ * least leave for others. So memory is what it will be after a minute, not after hours.
+ */
+#define TOP_ROWS_LEAST 512
+#define TOP_ROWS_MOST 2048
 #define TOP_INPUT 64
 
 struct top_history {

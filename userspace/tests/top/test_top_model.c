@@ -219,13 +219,38 @@ static void test_sums_are_bounded(void **state)
 		add_process(snapshot, 1000 + i, "short", 1, 1);
 		top_model_take(model, snapshot);
 	}
-	assert_true(model->total->processes.rows->len <= TOP_ROWS_MOST);
-	assert_true(model->total->details.rows->len <= TOP_ROWS_MOST);
+	assert_in_range(model->total->processes.rows->len, TOP_ROWS_LEAST / 2, TOP_ROWS_LEAST);
+	assert_true(model->total->details.rows->len <= TOP_ROWS_LEAST);
 	assert_int_equal(g_hash_table_size(model->sums),
 			 model->total->processes.rows->len + model->total->details.rows->len);
 	type(model, "t>");
 	assert_string_equal(first(model), "mariadb");
 	assert_true(top_model_chosen(model)->values[1] == (5.0 + 3 * TOP_ROWS_MOST) * 1009);
+	top_model_free(model);
+}
+
+/* Where there are many at the moment all of them have their sums. */
+static void test_sums_of_many(void **state)
+{
+	struct top_model *model = model_of(5, 0.5);
+	int i, k;
+
+	(void)state;
+	for (k = 0; k < 3; k++) {
+		struct top_snapshot *snapshot = snapshot_at(6 + k, 0.5);
+
+		for (i = 0; i < TOP_ROWS_MOST - 101; i++)
+			add_process(snapshot, 1000 + i, "long", 1, 1);
+		top_model_take(model, snapshot);
+	}
+	assert_in_range(model->total->processes.rows->len, TOP_ROWS_MOST - 101, TOP_ROWS_MOST);
+	for (i = 0; i < 3 * TOP_ROWS_MOST; i++) {
+		struct top_snapshot *snapshot = snapshot_at(9, 0.5);
+
+		add_process(snapshot, 10000 + i, "short", 1, 1);
+		top_model_take(model, snapshot);
+	}
+	assert_in_range(model->total->processes.rows->len, TOP_ROWS_LEAST / 2, TOP_ROWS_LEAST);
 	top_model_free(model);
 }
 
@@ -405,6 +430,7 @@ int main(void)
 		cmocka_unit_test(test_pauses),
 		cmocka_unit_test(test_sums),
 		cmocka_unit_test(test_sums_are_bounded),
+		cmocka_unit_test(test_sums_of_many),
 		cmocka_unit_test(test_verdict),
 		cmocka_unit_test(test_history_is_bounded),
 		cmocka_unit_test(test_marks),
