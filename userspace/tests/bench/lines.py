@@ -299,6 +299,7 @@ LINES: Final = (
     Line("mappings of a page", "mapping", load("maps"), HELD, 1.0, AGAINST_BARE),
     Line("a child that writes", "child", load("fork"), HELD, 1.0, AGAINST_BARE),
     Line("a child for each connection", "connection", load("accept"), HELD, 1.0, AGAINST_BARE),
+    Line("five children that were forked before", "request", load("prefork"), HELD, 1.0, AGAINST_BARE),
     Line("SQLite, scan of cached pages", "scan", python_load("scan"), HELD, 2.0, AGAINST_BARE),
     Line("numpy, random reads of a memmap", "look", python_load("memmap"), HELD, 1.0, AGAINST_BARE),
     Line("Python, a mapping at each call", "call", python_load("maps"), HELD, 1.0, AGAINST_BARE),

@@ -136,6 +136,11 @@ def tracefs() -> Iterator[None]:
         run(["umount", "--lazy", place])
 
 
+def children(pid: int) -> list[int]:
+    """Those that a server has already; the ones that come are followed."""
+    return [int(child) for file in Path(f"/proc/{pid}/task").glob("*/children") for child in file.read_text().split()]
+
+
 @contextmanager
 def attached(contender: str, pid: int, scratch: Path, said: dict[str, list[float]] | None = None) -> Iterator[None]:
     """The contender traces the process while the block runs. said: its own word on its overhead, percent."""
@@ -145,7 +150,8 @@ def attached(contender: str, pid: int, scratch: Path, said: dict[str, list[float
     quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL}
     if contender in MEMTOLL_OPTIONS:
         out = recording(scratch)
-        command = [str(MEMTOLL), "record", "-p", str(pid), "-o", str(out), *MEMTOLL_OPTIONS[contender]]
+        pids = ",".join(map(str, [pid, *children(pid)]))
+        command = [str(MEMTOLL), "record", "-p", pids, "-o", str(out), *MEMTOLL_OPTIONS[contender]]
 
         def slices() -> bool:
             try:
