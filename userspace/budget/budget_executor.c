@@ -96,6 +96,7 @@ struct budget {
 	struct syscall_rate syscalls;
 	double counting_price_ns; /* of one more system call in a window */
 	bool thinned;
+	bool shut; /* windows have ended by themselves; perhaps a slice's end has found it */
 	uint64_t accounted_ns; /* of the last change */
 	uint64_t accounted_cpu_ns;
 	struct memtoll_rates accounted_rates;
@@ -214,7 +215,7 @@ static void account(struct budget *budget, const struct governor_reading *readin
 
 static void take_reading(struct budget *budget, struct governor_reading *reading)
 {
-	reading->shut = false;
+	reading->shut = budget->shut;
 	rates_read(budget->config.bpf, &reading->rates);
 	reading->cpu_ns = targets_cpu_ns(budget->config.targets);
 	reading->now_ns = now_ns();
@@ -445,7 +446,7 @@ static void count_until(struct budget *budget, uint64_t until_ns, struct governo
 	if (shut_ns <= ended_ns)
 		return;
 	take_reading(budget, reading);
-	reading->shut = true;
+	reading->shut = budget->shut = true;
 	ended = between(&budget->looked, reading,
 			CLAMP(shut_ns, budget->looked.now_ns, reading->now_ns));
 	account(budget, &ended);
@@ -610,6 +611,7 @@ uint64_t budget_step(struct budget *budget)
 			set_attached(budget, order.attached);
 		}
 		set_calls(budget, calls, calls && order.attached & 1U << GROUP_READ);
+		budget->shut = false;
 	} while (order.next_ns <= reading.now_ns);
 	return order.next_ns;
 }
