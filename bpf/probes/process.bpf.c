@@ -148,7 +148,7 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 {
 	const struct memtoll_target_state *state;
 	const struct memtoll_target *process;
-	struct memtoll_rates *rates = rates_here();
+	struct memtoll_rates *rates;
 	__u32 tgid = child->tgid;
 	__u64 began_ns;
 	bool brief;
@@ -168,6 +168,7 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 	began_ns = bpf_ktime_get_ns();
 	brief = start_is_brief(began_ns) && !child->ptrace;
 	briefs_seen |= brief;
+	rates = rates_here();
 	if (rates)
 		rates->brief_starts += brief;
 	if (process_add(tgid, process, brief)) {

@@ -4,8 +4,9 @@
  *
  * A key begins with a row for all CPUs, of memory that is taken beforehand. One that is added to
  * often gets a row on each CPU, in a hash that takes its memory as it grows: for all rows that there
- * may be it would be too much on a machine of many CPUs. The first row stays: userspace adds them
- * up.
+ * may be it would be too much on a machine of many CPUs. The first row stays for as long as the
+ * process is there: userspace adds them up. Where there is no room for it the row is one per CPU from
+ * the start.
  *
  * A row per CPU for each key from the start cost dearly where processes come by the hundreds, each
  * with rows of its own that are added to a few times: what the kernel keeps ready is filled up by an

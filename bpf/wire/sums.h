@@ -76,7 +76,8 @@ _Static_assert(sizeof(struct memtoll_call) % 8 == 0, "no padding in a map value"
 
 /*
  * Value of map `call_places`. Each CPU has this many, for the first sites that it meets: found by
- * the key's hash, and looked up in line. A site that finds its place taken has its sums in `calls`.
+ * the key's hash, and looked up in line. A site that finds its place taken has its sums in
+ * `calls_shared` and `calls` (state/row.bpf.h).
  */
 #define CALL_PLACES_LOG 7
 #define CALL_PLACES (1U << CALL_PLACES_LOG)

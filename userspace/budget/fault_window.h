@@ -5,10 +5,11 @@
  * To time a minor fault costs more than to count it, so they are timed in windows: the targets'
  * first tenth of a second of CPU time whole, so that short programs are timed at all, but for no
  * more than two seconds, since faults of everybody on the machine pay meanwhile; then four times a
- * second, for as long as some hundred faults took in the second before, 1 to 25 ms. Within a slice
+ * second, for as long as some hundred faults took in the slice before, 1 to 25 ms. Within a slice
  * of up to a second all are of one length, since a slice's faults cost what those in its windows
  * did: shorter ones where faults are many weigh these too little. In one of minutes they follow the
- * program nonetheless, or a storm would be timed as if it were a calm.
+ * program nonetheless, or a storm would be timed as if it were a calm; and where faults begin to rest
+ * in the middle of one, windows of the old length would cost four times what is allowed.
  * When they open is drawn by lot: programs have periods, too. Where faults are seen in windows only
  * (state/fault_rest.bpf.h) there are four times as many, a quarter as long, of which every fourth
  * times them and is as long as ever: to make and to take away what sees their ends takes longer than

@@ -273,18 +273,9 @@ static void judge(struct governor *governor, unsigned int counting)
 	*judged = (struct spending){};
 }
 
-/*
- * A process that is not looked at has the breakpoints of the one that it was forked from, and no
- * program runs for it: what its calls of the allocator cost is not seen, however much it is. In debt
- * these probes go, once a window has shown what there is to be seen.
- */
-static unsigned int groups_unseen(const struct governor *governor)
+static bool in_storm(const struct governor *governor)
 {
-	uint64_t now = governor->last.now_ns;
-
-	if (now >= governor->storm_ends_ns || now - governor->state_ns < WINDOW_NS)
-		return 0;
-	return GROUPS_ALL & ~(1U << GROUP_READ);
+	return governor->last.now_ns < governor->storm_ends_ns;
 }
 
 /*
@@ -315,6 +306,21 @@ static unsigned int groups_to_detach(const struct governor *governor)
 	}
 	/* In debt for a burst: the dearest one pays it back. */
 	return to_detach ? to_detach : largest;
+}
+
+/*
+ * In debt: to_detach, and in a storm all of the allocator's. A process that is not looked at has the
+ * breakpoints of the one that it was forked from, and no program runs for it: what its calls cost is
+ * not seen, however much it is. Where nothing that is seen has to go they do once a window has shown
+ * what there is to be seen.
+ */
+static unsigned int with_unseen(const struct governor *governor, unsigned int to_detach)
+{
+	bool window_is_over = governor->last.now_ns - governor->state_ns >= WINDOW_NS;
+
+	if (in_storm(governor) && (to_detach || window_is_over))
+		to_detach |= GROUPS_ALL & ~(1U << GROUP_READ);
+	return to_detach;
 }
 
 static void enter(struct governor *governor, enum state state, uint64_t now)
@@ -368,10 +374,16 @@ static double look_again(const struct governor *governor, const struct spending 
 	return CLAMP(left, LOOK_LEAST_NS, LOOK_NS);
 }
 
+/* What counts is to be detached sooner or later. */
+static bool in_window(const struct governor *governor)
+{
+	return governor->state == STATE_COUNTING &&
+	       (governor->to_detach || (governor->account_ns < 0 && in_storm(governor)));
+}
+
 static bool in_young_window(const struct governor *governor)
 {
-	return governor->state == STATE_COUNTING && governor->to_detach &&
-	       governor->last.now_ns - governor->state_ns < 4 * WINDOW_NS;
+	return in_window(governor) && governor->last.now_ns - governor->state_ns < 4 * WINDOW_NS;
 }
 
 /* When counting ends, should nobody ask again. */
@@ -385,7 +397,7 @@ static double until(const struct governor *governor, const struct spending *spen
 	/* Outside of windows, or in a debt that is none of theirs, what counts costs next to
 	 * nothing. */
 	if (governor->state == STATE_COUNTING &&
-	    (governor->account_ns >= 0 || governor->to_detach) && rate > 0)
+	    (governor->account_ns >= 0 || in_window(governor)) && rate > 0)
 		left = MIN(left, MAX(governor->account_ns, 0) / rate);
 	return governor->last.now_ns + LATE_NS + left;
 }
@@ -401,7 +413,7 @@ static void in_counting(struct governor *governor, uint64_t now)
 		/* A moment after the last judgement is no measure. */
 		if (judged->wall_ns >= LOOK_NS || governor->unjudged)
 			judge(governor, GROUPS_ALL);
-		governor->to_detach = groups_to_detach(governor) | groups_unseen(governor);
+		governor->to_detach = with_unseen(governor, groups_to_detach(governor));
 		if (!governor->to_detach)
 			return;
 		governor->switch_now_ns = 0;
@@ -426,7 +438,7 @@ static void in_detached(struct governor *governor, uint64_t now)
 	}
 	if (governor->account_ns >= -DEBT_NS || governor->to_detach == GROUPS_ALL)
 		return;
-	to_detach = governor->to_detach | groups_to_detach(governor);
+	to_detach = with_unseen(governor, governor->to_detach | groups_to_detach(governor));
 	if (to_detach != governor->to_detach) {
 		governor->to_detach = to_detach;
 		enter(governor, STATE_ATTACHED_IDLE, now);

@@ -8,7 +8,8 @@
  * account covers a window of useful length. A target whose probes cost less than the limit is never
  * in debt. Where what is never detached (faults, mappings, reads of files) is over the limit by
  * itself, groups that cost next to nothing stay, and the others are attached for a moment every
- * five seconds.
+ * five seconds. Not so while processes come too fast to be looked at: what those pay at breakpoints
+ * that they have inherited is not seen, and all go.
  *
  * What goes first is waste: read(2), where nearly all that is read by it are sockets and the like.
  * Its probes come back with every window, and as soon as files are read by it.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* sums.h: counters that the kernel side sums per CPU, and their differences from slice to slice. */
+/* sums.h: counters that the kernel side sums, and their differences from slice to slice. */
 #ifndef MEMTOLL_SUMS_H
 #define MEMTOLL_SUMS_H
 
@@ -57,9 +57,10 @@ void sums_prepare_calls(struct bpf_map *calls, uint32_t tgid);
 
 /*
  * Have the kernel keep memory ready for the first rows of every hash per CPU, on each CPU that we
- * may run on. A row that a program makes has to come from what is ready, and more of it is made
- * without waiting: on a busy machine it fails for some milliseconds (pcpu_alloc_noprof() in
- * mm/percpu.c leaves it to a worker), and all that begins then would be lost.
+ * may run on. Where the tables for all CPUs are full (bpf/state/row.bpf.h) a row that a program makes
+ * has to come from what is ready, and more of it is made without waiting: on a busy machine it fails
+ * for some milliseconds (pcpu_alloc_noprof() in mm/percpu.c leaves it to a worker), and all that
+ * begins then would be lost.
  */
 void sums_take_memory(struct bpf_object *object);
 

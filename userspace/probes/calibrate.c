@@ -234,6 +234,7 @@ static double measured_call(struct memtoll_bpf *bpf, pid_t pid, uint32_t fn)
 				add_calls(&sum, &places[cpu].call);
 	}
 	add_measured(bpf->maps.calls, pid, fn, sizeof(struct memtoll_call), add_calls, &sum);
+	add_measured(bpf->maps.calls_shared, pid, fn, sizeof(struct memtoll_call), add_calls, &sum);
 	return mean_of(&sum);
 }
 
@@ -243,27 +244,36 @@ static double measured_map_call(struct memtoll_bpf *bpf, pid_t pid)
 
 	add_measured(bpf->maps.map_calls, pid, MAP_FN_BRK, sizeof(struct memtoll_map_sum),
 		     add_map_calls, &sum);
+	add_measured(bpf->maps.map_calls_shared, pid, MAP_FN_BRK, sizeof(struct memtoll_map_sum),
+		     add_map_calls, &sum);
 	return mean_of(&sum);
 }
 
-/* What they measured of its reads, whose sums have keys of another shape. */
-static double measured_read(struct memtoll_bpf *bpf, pid_t pid)
+/* Of reads, whose sums have keys of another shape. Of a map for all CPUs the others' are zero. */
+static void add_reads(struct bpf_map *map, pid_t pid, struct durations *sum)
 {
-	int fd = bpf_map__fd(bpf->maps.file_reads), cpus = libbpf_num_possible_cpus(), cpu;
+	int fd = bpf_map__fd(map), cpus = libbpf_num_possible_cpus(), cpu;
 	g_autofree struct memtoll_read_sum *sums = g_new0(struct memtoll_read_sum, cpus);
 	struct memtoll_read_key key, *previous = NULL;
-	double cpu_ns = 0, calls = 0;
 
 	while (!bpf_map_get_next_key(fd, previous, &key)) {
 		previous = &key;
 		if (key.tgid != (uint32_t)pid || bpf_map_lookup_elem(fd, &key, sums))
 			continue;
 		for (cpu = 0; cpu < cpus; cpu++) {
-			calls += sums[cpu].calls;
-			cpu_ns += sums[cpu].cpu_ns;
+			sum->calls += sums[cpu].calls;
+			sum->cpu_ns += sums[cpu].cpu_ns;
 		}
 	}
-	return calls ? cpu_ns / calls : 0;
+}
+
+static double measured_read(struct memtoll_bpf *bpf, pid_t pid)
+{
+	struct durations sum = {};
+
+	add_reads(bpf->maps.file_reads, pid, &sum);
+	add_reads(bpf->maps.file_reads_shared, pid, &sum);
+	return mean_of(&sum);
 }
 
 /* inside: what was measured beyond the bare time, between 0 and the whole price. */

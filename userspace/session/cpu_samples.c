@@ -160,6 +160,15 @@ static gboolean owner_is_of(gpointer id, gpointer owner, gpointer pid)
 
 void cpu_samples_executed(struct cpu_samples *samples, pid_t pid)
 {
+	struct held *held;
+	guint i;
+
+	/* Their addresses mean other code from now on: no name is better than a wrong one. */
+	for (i = 0; i < samples->held->len; i++) {
+		held = &g_array_index(samples->held, struct held, i);
+		if (held->sample.tgid == (uint32_t)pid)
+			held->unnamed = false;
+	}
 	g_hash_table_foreach_remove(samples->loops, loop_is_of, GINT_TO_POINTER(pid));
 	g_hash_table_foreach_remove(samples->owners, owner_is_of, GINT_TO_POINTER(pid));
 	store_code_forget(samples->code, pid);

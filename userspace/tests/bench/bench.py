@@ -3,7 +3,8 @@
 
 Each round starts the program anew and hands it from contender to contender, in an order drawn for the round (the
 same each time that the benchmark runs); a ratio is of two runs of the same round. Whose difference is small runs more
-often, each time between two bare runs, against whose mean it counts. Nothing is attached but to that one process.
+often, each time between two bare runs, against whose mean it counts. Nothing is attached but to that one process, and
+to the children that do its work.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class Measured:
 
     def one(self, contender: str, target: Target, scratch: Path, seconds: float, warm: float) -> Cost | None:
         try:
-            with tools.attached(contender, target.pid, scratch, self.said):
+            with tools.attached(contender, target.pid, scratch, self.said, target.workers):
                 return self.warm(target, seconds, warm)
         except (tools.CannotAttach, AssertionError) as error:
             self.failed[contender] = str(error)[-300:]

@@ -38,6 +38,7 @@ class Target:
 
     pid: int
     work: Callable[[float], Cost]  # of about so many seconds
+    workers: tuple[int, ...] = ()  # children that do it
 
 
 # Starts the process anew, behind what a contender puts before its command, with a directory for its files.
@@ -68,7 +69,7 @@ def told(program: Program) -> Target:
         wall = (time.monotonic_ns() - begun) / line["ops"]
         return Cost(line["ops_cpu_ns"] / line["ops"], wall)
 
-    return Target(int(program.lines[0]["pid"]), work)
+    return Target(int(program.lines[0]["pid"]), work, tuple(program.lines[0].get("workers", ())))
 
 
 def price(kind: str, threads: int = 1) -> Start:

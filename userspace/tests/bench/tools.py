@@ -136,21 +136,25 @@ def tracefs() -> Iterator[None]:
         run(["umount", "--lazy", place])
 
 
-def children(pid: int) -> list[int]:
-    """Those that a server has already; the ones that come are followed."""
-    return [int(child) for file in Path(f"/proc/{pid}/task").glob("*/children") for child in file.read_text().split()]
-
-
 @contextmanager
-def attached(contender: str, pid: int, scratch: Path, said: dict[str, list[float]] | None = None) -> Iterator[None]:
-    """The contender traces the process while the block runs. said: its own word on its overhead, percent."""
+def attached(
+    contender: str,
+    pid: int,
+    scratch: Path,
+    said: dict[str, list[float]] | None = None,
+    workers: Sequence[int] = (),
+) -> Iterator[None]:
+    """The contender traces the process while the block runs. said: its own word on its overhead, percent.
+
+    workers: children that were there before, which memtoll traces with it; those that come are followed.
+    """
     if contender == BARE or contender in STARTERS:
         yield
         return
     quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL}
     if contender in MEMTOLL_OPTIONS:
         out = recording(scratch)
-        pids = ",".join(map(str, [pid, *children(pid)]))
+        pids = ",".join(map(str, [pid, *workers]))
         command = [str(MEMTOLL), "record", "-p", pids, "-o", str(out), *MEMTOLL_OPTIONS[contender]]
 
         def slices() -> bool:

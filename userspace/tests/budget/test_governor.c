@@ -677,6 +677,24 @@ static void test_few_calls_go_in_a_storm(void **state)
 	governor_free(governor);
 }
 
+/* Where one group has to go, the others go with it: what they cost is no better seen. */
+static void test_all_go_in_a_storm(void **state)
+{
+	struct program program = {
+		.calls = { [FN_MALLOC] = 50e-6, [FN_FREE] = 50e-6, [FN_CALLOC] = 20e-9 },
+		.faults = 500e-6,
+		.starts = 400.0 / SECOND,
+	};
+	struct governor *governor = governor_new(0.05, false, &prices, false);
+
+	(void)state;
+	simulate(governor, &program, 20);
+	assert_in_range(program.windows, 3, 5);
+	assert_true(program.watched_ns[GROUP_PAIR] <= program.windows * 55 * MS);
+	assert_true(program.watched_ns[GROUP_CALLOC] <= program.windows * 55 * MS);
+	governor_free(governor);
+}
+
 /* Nor need they go in one where there is no debt. */
 static void test_few_calls_stay_in_a_storm(void **state)
 {
@@ -737,6 +755,7 @@ int main(void)
 		cmocka_unit_test(test_lumps_are_not_charged_twice),
 		cmocka_unit_test(test_few_calls_stay),
 		cmocka_unit_test(test_few_calls_go_in_a_storm),
+		cmocka_unit_test(test_all_go_in_a_storm),
 		cmocka_unit_test(test_few_calls_stay_in_a_storm),
 		cmocka_unit_test(test_asleep),
 	};

@@ -67,7 +67,7 @@ def test_drift_cancels_between_two_bare_runs(tmp_path: Path, monkeypatch: pytest
     adds: list[float] = [1.0]
 
     @contextlib.contextmanager
-    def attached(contender: str, _pid: int, _scratch: Path, _said: dict[str, list[float]]) -> Iterator[None]:
+    def attached(contender: str, *_: object) -> Iterator[None]:
         adds.append({tools.BARE: 1.0, tools.DEFAULT: 1.1}[contender])
         yield
         adds.pop()

@@ -51,9 +51,9 @@ def test_growth_by_a_factor(out: Path) -> None:
     assert "small-steps" not in {each["code"] for each in recording.report["verdict"]["advice"]}
 
 
-@pytest.mark.parametrize("limit", ["0", "1"])
+@pytest.mark.parametrize("limit", ["none", "0", "1"])
 def test_frames_without_a_name_are_the_allocators(out: Path, limit: str) -> None:
-    """Samples which no probe has marked: of free at any time, of the others outside of the windows."""
+    """Samples which no probe has marked: of free where all is watched, else of all outside of the windows."""
     recording = grower(out, 701, str(STEP), "--overhead-limit", limit)
     # Not what it does before it is called, at its load, nor what the dynamic linker does at its first calls.
     inside = """FROM sample s WHERE EXISTS (SELECT 1 FROM stack_frame l JOIN frame f ON f.frame_id = l.frame_id

@@ -17,7 +17,6 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -171,7 +170,7 @@ static void work_for_requests(int fd)
 {
 	char *blocks[BLOCKS], byte, *body;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	alarm(WORKLOAD_LIFE_S);
 	while (read(fd, &byte, 1) == 1) {
 		body = mmap(NULL, BODY, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (body == MAP_FAILED || pread(file_fd, body, BODY, 0) < 0)
@@ -196,8 +195,13 @@ static void prefork(void)
 		if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
 			_exit(1);
 		workers[i].pid = fork();
-		if (!workers[i].pid)
+		if (!workers[i].pid) {
+			/* It ends with its parent: nobody else holds the other end. */
+			close(ends[0]);
+			for (int k = 0; k < i; k++)
+				close(workers[k].fd);
 			work_for_requests(ends[1]);
+		}
 		if (workers[i].pid < 0 || clock_getcpuclockid(workers[i].pid, &workers[i].clock))
 			_exit(1);
 		workers[i].fd = ends[0];
@@ -283,10 +287,13 @@ int main(int argc, char **argv)
 		return 2;
 	madvise(pages, TOUCHED * PAGE, MADV_NOHUGEPAGE);
 	memset(pages, 1, INHERITED * 3 * PAGE);
-	if (work == request)
+	if (work == request) {
 		prefork();
-	workload_report("\"ready\": true, \"workers\": [%d, %d, %d, %d, %d]", workers[0].pid,
-			workers[1].pid, workers[2].pid, workers[3].pid, workers[4].pid);
+		workload_report("\"workers\": [%d, %d, %d, %d, %d]", workers[0].pid, workers[1].pid,
+				workers[2].pid, workers[3].pid, workers[4].pid);
+	} else {
+		workload_report("\"ready\": true");
+	}
 	while (fgets(line, sizeof(line), stdin)) {
 		alarm(WORKLOAD_LIFE_S);
 		line[strcspn(line, "\n")] = '\0';
