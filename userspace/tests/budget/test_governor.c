@@ -651,6 +651,15 @@ static void test_few_calls_stay(void **state)
 	governor_free(governor);
 }
 
+/* A storm of processes, in debt: a window in five seconds, of 30 ms, and until it is looked at. */
+static void assert_peeks(struct governor *governor, struct program *program)
+{
+	simulate(governor, program, 20);
+	assert_in_range(program->windows, 3, 5);
+	assert_true(program->watched_ns[GROUP_PAIR] <= program->windows * 55 * MS);
+	assert_true(program->watched_ns[GROUP_CALLOC] <= program->windows * 55 * MS);
+}
+
 /* What calls cost in processes that nobody looks at is not seen: few that are seen are no excuse. */
 static void test_few_calls_go_in_a_storm(void **state)
 {
@@ -662,12 +671,8 @@ static void test_few_calls_go_in_a_storm(void **state)
 	struct governor *governor = governor_new(0.05, false, &prices, false);
 
 	(void)state;
-	simulate(governor, &program, 20);
-	/* A window in five seconds: of 30 ms, and until it is looked at. */
-	assert_in_range(program.windows, 3, 5);
+	assert_peeks(governor, &program);
 	assert_true(program.watched_ns[GROUP_PAIR] >= program.windows * 30 * MS);
-	assert_true(program.watched_ns[GROUP_PAIR] <= program.windows * 55 * MS);
-	assert_true(program.watched_ns[GROUP_CALLOC] <= program.windows * 55 * MS);
 	/* It is over: they stay, as they are few. */
 	program.starts = 0;
 	simulate(governor, &program, 6);
@@ -688,10 +693,7 @@ static void test_all_go_in_a_storm(void **state)
 	struct governor *governor = governor_new(0.05, false, &prices, false);
 
 	(void)state;
-	simulate(governor, &program, 20);
-	assert_in_range(program.windows, 3, 5);
-	assert_true(program.watched_ns[GROUP_PAIR] <= program.windows * 55 * MS);
-	assert_true(program.watched_ns[GROUP_CALLOC] <= program.windows * 55 * MS);
+	assert_peeks(governor, &program);
 	governor_free(governor);
 }
 
