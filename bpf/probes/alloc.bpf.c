@@ -419,7 +419,10 @@ static __always_inline int on_entry(struct pt_regs *ctx, __u64 cookie, struct ta
  * What glibc's chunk header says. calloc memsets a block unless it has a mapping of its own; of a
  * block cut from a top that grew in this very call it clears only the old part, because the new one
  * comes zeroed from the kernel (__libc_calloc, oldtopsize). The old part ends at the break as it
- * was before the call; in an arena, where mprotect has just extended the heap. The historic maximum
+ * was before the call; in an arena, where mprotect has just extended the heap. A block that begins
+ * behind it was not cut from the old top: it is the first of all, or behind memory that another took
+ * by sbrk(), or, where something is in the way of the break, in a mapping that serves as the heap
+ * (sysmalloc_mmap_fallback); all of it is cleared. The historic maximum
  * of the heap plays no part on Linux: after a trim the pages obtained anew are left alone (seen on
  * 2.36: 2 x 10 MiB live, trimmed each round, 33 faults a call and not 2560).
  */
@@ -427,7 +430,7 @@ static __always_inline void read_chunk(struct task_struct *task, struct thread *
 				       __u64 addr, struct call_end *ended)
 {
 	struct open_call *call = &thread->call;
-	__u64 header, end;
+	__u64 header, end, start = addr - CHUNK_HEADER;
 
 	if (bpf_probe_read_user(&header, sizeof(header), (void *)(addr - CHUNK_SIZE_WORD))) {
 		lose(LOST_HEADER_UNREADABLE, 1);
@@ -438,12 +441,12 @@ static __always_inline void read_chunk(struct task_struct *task, struct thread *
 		ended->flags |= BLOCK_MMAPPED;
 		return;
 	}
-	end = addr - CHUNK_HEADER + (header & ~CHUNK_FLAGS);
+	end = start + (header & ~CHUNK_FLAGS);
 	if (header & CHUNK_NON_MAIN_ARENA) {
 		ended->flags |= BLOCK_ARENA;
 		if (call->fresh_from && call->fresh_from > addr && call->fresh_from < end)
 			end = call->fresh_from;
-	} else if (addr >= current_heap() && end > call->heap_top) {
+	} else if (start >= current_heap() && start < call->heap_top && end > call->heap_top) {
 		end = call->heap_top;
 	}
 	if (fn == FN_CALLOC && end + CHUNK_SIZE_WORD > addr)

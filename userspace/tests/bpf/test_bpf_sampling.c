@@ -154,8 +154,10 @@ static void test_cleared(void **state)
 	assert_int_equal(sums_of(FN_CALLOC).sum.mmapped_calls, 1);
 	/* Cut from a top that grew: only oldtopsize, less the header. */
 	assert_int_equal(cleared(HEAP_TOP - 0x2000 + 0x10, 0x9010, PREV_INUSE, 0), 0x2000 - 8);
-	/* It began where the heap ended: all but the header's own bytes is new. */
-	assert_int_equal(cleared(HEAP_TOP + 0x10, 0x9010, PREV_INUSE, 0), 0);
+	/* The first of the heap, or behind what another took by sbrk(): not from the old top. */
+	assert_int_equal(cleared(HEAP_TOP + 0x10, 0x9010, PREV_INUSE, 0), 0x9008);
+	/* In a mapping that serves as the heap, where the break cannot grow. */
+	assert_int_equal(cleared(BLOCK, 0x9010, PREV_INUSE, 0), 0x9008);
 	/* In another arena the new part begins where mprotect() opened it. */
 	assert_int_equal(cleared(arena + 0x10010, 0x8010, NON_MAIN_ARENA | PREV_INUSE, 0), 0x8008);
 	assert_int_equal(cleared(arena + 0x10010, 0x8010, NON_MAIN_ARENA, arena + 0x13000),

@@ -119,6 +119,20 @@ def test_glibc_agrees_with_samples(out: Path) -> None:
     assert clearing["agrees"] is True, clearing
 
 
+def test_heap_that_cannot_grow(out: Path) -> None:
+    """Something is in the way of the break: the main arena goes on in mappings, and clears there as it did before.
+    The witness is the kernel's count of faults: the pages come once, and so each later call's zeros are calloc's own.
+    """
+    calls = 211
+    recording = record(out, command=[workload("calloc_loop"), str(TEN), str(calls), "--walled"])
+    assert recording.witness[0]["minflt"] < 3 * TEN / PAGE
+    assert recording.query("SELECT SUM(failed) FROM map_call WHERE call = 'brk' AND in_call = 'calloc'")[0][0] > 0
+    # The first block has a mapping of its own; when it is freed, the threshold is raised.
+    assert recording.query("SELECT SUM(cleared_calls) FROM call WHERE call = 'calloc'") == [(calls - 1,)]
+    assert recording.toll("zero.libc", "bytes") == pytest.approx((calls - 1) * TEN, rel=0.01)
+    assert allocator(recording, "glibc")["clearing"]["cleared_by"] == "memset"
+
+
 def test_static_glibc(out: Path, tmp_path: Path) -> None:
     calls = 211
     program = build(tmp_path / "calloc_loop", "calloc_loop.c", "-static")

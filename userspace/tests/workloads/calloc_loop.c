@@ -3,12 +3,17 @@
  * calloc_loop: free(calloc(SIZE, 1)) again and again (casebook, entry 1).
  *
  * usage: calloc_loop SIZE N [--touch] [--live COUNT] [--wait] [--seconds S] [--rest US]
+ *               [--walled]
  *   --touch      write one byte of every page of each block
  *   --live 2     blocks alive in a round; N is still the number of calls
  *   --wait       report "ready", then wait for a line on standard input
  *   --seconds S  run for S seconds instead of N calls and report the pace
  *   --rest US    sleep so long after each round
+ *   --walled     something lies right behind the heap, as JIT compilers may map it: it cannot grow
  */
+#include <stdbool.h>
+#include <sys/mman.h>
+
 #include "workload.h"
 
 #define LIVE_MAX 16
@@ -87,6 +92,15 @@ static uint64_t run(const struct options *opt)
 	return calls;
 }
 
+/* false: nothing could be mapped there. */
+static bool wall(void)
+{
+	uintptr_t end = ((uintptr_t)sbrk(0) + PAGE - 1) & -(uintptr_t)PAGE;
+
+	return mmap((void *)end, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
+		    -1, 0) == (void *)end;
+}
+
 int main(int argc, char **argv)
 {
 	struct options opt = { .live = 1 };
@@ -108,7 +122,7 @@ int main(int argc, char **argv)
 			opt.seconds = workload_number(argv[0], argv[++i]);
 		else if (!strcmp(argv[i], "--rest") && i + 1 < argc)
 			opt.rest_us = workload_number(argv[0], argv[++i]);
-		else
+		else if (strcmp(argv[i], "--walled") || !wall())
 			return 2;
 	}
 	if (opt.live < 1 || opt.live > LIVE_MAX)
