@@ -134,7 +134,10 @@ static void keep_pin(const struct summing *summing, const struct run *run, uint6
 	pinning_add(&summing->all->pinning, &block);
 }
 
-/* The heap's top begins: what keeps what is free below from joining it. */
+/*
+ * The heap's top begins: what keeps what is free below from joining it. Of a mapping that serves as
+ * the main heap nothing goes back from the end.
+ */
 static void keep_end(const struct summing *summing, const struct run *run)
 {
 	struct pinning_end end = {
@@ -143,7 +146,8 @@ static void keep_end(const struct summing *summing, const struct run *run)
 		.above = run->start - summing->below_end,
 	};
 
-	if (end.below < BELOW_LEAST || end.above > end.below ||
+	if ((summing->chunks->heap->main && !summing->chunks->heap->brk) ||
+	    end.below < BELOW_LEAST || end.above > end.below ||
 	    !live_before(summing, run, &end.address))
 		return;
 	end.address += HEADER;

@@ -402,6 +402,9 @@ static void walk_heap(struct walker *walker)
 	add_bytes(walker, &out->overhead, out->heap->start, address);
 	while (address + 16 <= out->heap->end && !walker->reader.gone)
 		address = step(walker, address);
+	/* Where the break could grow no more, fenceposts end it. */
+	if (walker->last.size == FENCE && walker->fences >= 2)
+		take_last(walker, true);
 	/* No successor says whether the last one is free. */
 	if (walker->last.size)
 		pass_over(walker, walker->last.address, out->heap->end, false);

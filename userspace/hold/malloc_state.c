@@ -5,11 +5,13 @@
 #include <string.h>
 
 #include "hold/malloc_numbers.h"
+#include "hold/mapped_heaps.h"
 
 #define DATA_BYTES (64ULL << 20) /* that are looked through */
 #define BLOCK (1U << 20)
 #define PAIRS (BIN_WORDS / 2)
-#define EMPTY_LEAST 16 /* of 127; a real heap has some hundred */
+#define EMPTY_LEAST 16	/* of 127; a real heap has some hundred */
+#define NONCONTIGUOUS 2 /* NONCONTIGUOUS_BIT of the flags, which follow on the mutex, an int */
 #define TAIL_WORDS 7 /* binmap[4], next, next_free, attached_threads, system_mem, max_system_mem */
 #define CANDIDATES 16
 #define TRIES_MAX 4096
@@ -155,6 +157,7 @@ static bool read_arena(const struct memory_view *view, uint64_t address, uint64_
 		.top_at = address + head - 16,
 		.top = bins[-2],
 		.threads = bins[BIN_WORDS + 4],
+		.contiguous = !(words[0] >> 32 & NONCONTIGUOUS),
 		.system_bytes = bins[BIN_WORDS + 5],
 		.system_peak = bins[BIN_WORDS + 6],
 	};
@@ -198,7 +201,7 @@ void malloc_heap_refresh(const struct memory_view *view, const struct malloc_hea
 	heap->brk = heap->main && heap->end + VIEW_PAGE > heap->mapped;
 }
 
-static void add_heap(struct malloc_heaps *found, const struct malloc_heap *heap)
+void malloc_heaps_take(struct malloc_heaps *found, const struct malloc_heap *heap)
 {
 	if (found->heaps->len < HEAPS_MAX && heap->first < heap->end)
 		g_array_append_vals(found->heaps, heap, 1);
@@ -206,10 +209,24 @@ static void add_heap(struct malloc_heaps *found, const struct malloc_heap *heap)
 		found->lost_heaps++;
 }
 
-/* The main arena's: what sbrk(2) gave it. */
-static void add_main(const struct memory_view *view, const struct maps *maps,
-		     struct malloc_heaps *found)
+/* Where what sbrk(2) gave ends: behind it may be anything else. */
+static uint64_t break_of(const struct maps *maps, uint64_t start)
 {
+	const struct mapping *mapping = maps_find(maps, start);
+	uint64_t end = start;
+
+	for (; mapping && mapping < maps->entries + maps->count &&
+	       !strcmp(mapping->path, "[heap]") && mapping->start <= end;
+	     mapping++)
+		end = mapping->end;
+	return end;
+}
+
+/* The main arena's: what sbrk(2) gave it. Bytes of it. */
+static uint64_t add_main(const struct memory_view *view, const struct maps *maps,
+			 struct malloc_heaps *found)
+{
+	bool contiguous = g_array_index(found->arenas, struct malloc_arena, 0).contiguous;
 	struct malloc_heap heap = { .start = found->numbers.sbrk_base, .main = true };
 	size_t i;
 
@@ -217,16 +234,19 @@ static void add_main(const struct memory_view *view, const struct maps *maps,
 		if (!strcmp(maps->entries[i].path, "[heap]"))
 			heap.start = maps->entries[i].start;
 	if (!heap.start)
-		return;
+		return 0;
 	heap.first = (heap.start + 15) & ~15ULL;
-	heap.mapped = heap.end = writable_end(maps, heap.start);
+	heap.mapped = heap.end =
+		contiguous ? writable_end(maps, heap.start) : break_of(maps, heap.start);
 	if (heap.end > heap.start) {
-		heap.limit = MIN(heap.mapped, UINT64_MAX - HEAP_BYTES) + HEAP_BYTES;
+		heap.limit = contiguous ? MIN(heap.mapped, UINT64_MAX - HEAP_BYTES) + HEAP_BYTES :
+					  heap.mapped;
 		malloc_heap_refresh(view, found, &heap, heap.limit);
-		add_heap(found, &heap);
-	} else {
+		malloc_heaps_take(found, &heap);
+	} else if (contiguous) {
 		found->lost_heaps++;
 	}
+	return heap.end - heap.start;
 }
 
 /* The heaps of a thread's arena, from the one with its top back to the first, which holds it. */
@@ -250,7 +270,7 @@ static void add_others(const struct memory_view *view, uint64_t state_size, uint
 		if (at == home)
 			heap.first = (arena->address + state_size + 15) & ~15ULL;
 		malloc_heap_refresh(view, found, &heap, heap.limit);
-		add_heap(found, &heap);
+		malloc_heaps_take(found, &heap);
 		if (at == home)
 			return;
 		at = words[1];
@@ -289,6 +309,8 @@ static void read_arenas(const struct memory_view *view, const struct maps *maps,
 	uint64_t state_size = place->head + (BIN_WORDS + TAIL_WORDS) * 8;
 	GHashTable *seen = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
 	struct malloc_arena arena;
+	const struct malloc_arena *main;
+	uint64_t by_break = 0;
 	uint32_t i;
 
 	do {
@@ -300,10 +322,16 @@ static void read_arenas(const struct memory_view *view, const struct maps *maps,
 		at = next;
 	} while (at != start && found->arenas->len < ARENAS_MAX);
 	if (found->arenas->len)
-		add_main(view, maps, found);
+		by_break = add_main(view, maps, found);
 	for (i = 1; i < found->arenas->len; i++)
 		add_others(view, state_size, i, seen, found);
 	sort_heaps(found);
+	main = found->arenas->len ? (const void *)found->arenas->data : NULL;
+	if (main && !main->contiguous && main->system_bytes > by_break) {
+		found->lost_heaps +=
+			mapped_heaps_add(view, maps, main->system_bytes - by_break, found) > 0;
+		sort_heaps(found);
+	}
 	g_hash_table_destroy(seen);
 }
 

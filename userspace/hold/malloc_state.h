@@ -40,6 +40,7 @@ struct malloc_arena {
 	uint64_t system_bytes;
 	uint64_t system_peak;
 	uint64_t threads; /* attached */
+	bool contiguous;  /* of the main one: all of it by sbrk(2) */
 	uint64_t fast[FAST_BINS];
 	uint64_t bins[BIN_WORDS];
 };
@@ -52,7 +53,7 @@ struct malloc_heap {
 	uint64_t limit;	 /* of how far it may have grown since */
 	uint64_t top;	 /* 0: the arena's top is in another one */
 	uint32_t arena;
-	bool main; /* of the main arena, by sbrk(2) */
+	bool main; /* of the main arena: by sbrk(2), or in its place by mmap(2) */
 	bool brk;  /* the top ends at the program break: it can be trimmed */
 };
 
@@ -80,6 +81,8 @@ const char *malloc_heaps_find(const struct memory_view *view, const struct maps 
  */
 void malloc_heap_refresh(const struct memory_view *view, const struct malloc_heaps *found,
 			 struct malloc_heap *heap, uint64_t most);
+/* One more, if it has any memory, and they are not too many. */
+void malloc_heaps_take(struct malloc_heaps *found, const struct malloc_heap *heap);
 /* The number of the heap that holds address, or -1. */
 ssize_t malloc_heaps_at(const struct malloc_heaps *found, uint64_t address);
 void malloc_heaps_free(struct malloc_heaps *found);

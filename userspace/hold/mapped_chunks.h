@@ -8,6 +8,7 @@
 
 #include <glib.h>
 
+#include "hold/block_reader.h"
 #include "hold/malloc_state.h"
 #include "hold/memory_view.h"
 
@@ -24,6 +25,8 @@ struct mapped_chunks {
 	GArray *ranges; /* of struct owned_range, ascending */
 };
 
+/* Size of the one that begins at address and ends at `end` at the latest; 0: none does. */
+uint64_t mapped_chunk_size(struct block_reader *reader, uint64_t address, uint64_t end);
 /* wanted: how many there are, by the allocator's own count; -1: not known. */
 void mapped_chunks_find(const struct memory_view *view, const struct maps *maps,
 			const struct malloc_heaps *heaps, int64_t wanted,

@@ -48,6 +48,8 @@ from swapping import CGROUPS
 pytestmark = pytest.mark.root
 
 AT_REST: Final = ["pages", "top", "full", "arenas", "lists", "mapped", "locked"]
+# The same where the program break cannot grow: the main arena is in mappings then.
+WALLED: Final = [f"{shape} 64 walled" for shape in ("pages", "top", "full", "lists")]
 FREE: Final = ("small", "large", "unsorted", "fast", "top")
 CACHE_BINS: Final = 64
 CACHE_COUNT: Final = 7
@@ -86,10 +88,10 @@ def rollup(pid: int) -> dict[str, int]:
     return {name: int(size) * 1024 for name, size in re.findall(r"^(\w+): +(\d+) kB", text, re.M)}
 
 
-@pytest.mark.parametrize("shape", AT_REST)
+@pytest.mark.parametrize("shape", AT_REST + WALLED)
 def test_what_malloc_says_itself(shape: str) -> None:
     """At rest every byte, by kind. To malloc, what is in a thread's cache is in use."""
-    with Program(workload("holder"), shape) as program:
+    with Program(workload("holder"), *shape.split()) as program:
         found = hold(program.pid)
         told = ask(program, "info")
     malloc, chunks = found["malloc"], found["malloc"]["chunks"]
@@ -105,15 +107,27 @@ def test_what_malloc_says_itself(shape: str) -> None:
     assert malloc["arenas"][0]["chunks"]["top"]["bytes"] == told["keepcost"]
 
 
-@pytest.mark.parametrize("shape", AT_REST)
+def test_no_heap_by_sbrk() -> None:
+    """With glibc.malloc.hugetlb=2 the program break is not asked at all; here there are no such pages to be had."""
+    environment = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=2"}
+    with Program(workload("holder"), "full", "16", env=environment) as program:
+        found = hold(program.pid)["malloc"]
+        told = ask(program, "info")
+        assert "[heap]" not in Path(f"/proc/{program.pid}/maps").read_text()
+    assert found["system_bytes"] == told["arena"] > 16 * MIB
+    assert sum(found["chunks"][kind]["bytes"] for kind in FREE) == told["fordblks"]
+    assert found["unread"]["bytes"] == found["damages"] == 0
+
+
+@pytest.mark.parametrize("shape", AT_REST + WALLED)
 def test_what_a_trim_gives_back(shape: str) -> None:
-    with Program(workload("holder"), shape) as program:
+    with Program(workload("holder"), *shape.split()) as program:
         forecast = hold(program.pid)["malloc"]["trim"]["resident"]
         told = ask(program, "trim")
         again = hold(program.pid)["malloc"]["trim"]["resident"]
     assert told["before"] - told["after"] == pytest.approx(forecast, rel=0.1, abs=4 * PAGE)
     assert again == pytest.approx(0, abs=4 * PAGE)
-    if shape == "top":
+    if shape.startswith("top"):
         assert forecast > 60 * MIB
 
 
@@ -126,10 +140,13 @@ def test_what_a_trim_gives_back(shape: str) -> None:
         ("arenas", "arena_tops", "arena-max", "8 arenas"),
         ("mapped", "live", None, "has not freed"),
         ("locked", "locked", "locked", "mlockall"),
+        ("pages 64 walled", "pinned", "pinned", "96 bytes"),
+        ("top 64 walled", "trim", "trim", "malloc_trim"),
+        ("full 64 walled", "live", None, "has not freed"),
     ],
 )
 def test_the_verdict(shape: str, holder: str, advice: str | None, words: str) -> None:
-    with Program(workload("holder"), shape) as program:
+    with Program(workload("holder"), *shape.split()) as program:
         found = hold(program.pid)
         text = memtoll("hold", "-p", str(program.pid)).stdout
     verdict = found["verdict"]

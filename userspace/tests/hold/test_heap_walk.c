@@ -463,6 +463,81 @@ static void test_foreign(void **state)
 	image_free(&image);
 }
 
+#define MAPPED 0x7f0800000000ULL
+#define MAPPED_SIZE (16 * VIEW_PAGE)
+
+/* A heap that is full, with the fenceposts that are put where the next is somewhere else. */
+static void put_full(struct heap_image *image, uint64_t start, uint64_t end)
+{
+	uint64_t at = put_chunk(image, start, 0x3010, true);
+
+	at = put_chunk(image, at, end - 32 - at, false);
+	at = put_chunk(image, at, 16, true);
+	put_chunk(image, at, 16, true);
+}
+
+/* Where the break cannot grow: the last mapping has the top, those before it lie behind. */
+static void make_mapped(struct heap_image *image)
+{
+	uint64_t at;
+
+	image_init(image, HEAD_236, true, SIZE);
+	image->mappings[0].path = "[heap]";
+	/* Another's memory that begins where the heap ends; and some that begins as chunks do. */
+	image_add_region(image, END, 4 * VIEW_PAGE);
+	image_add_region(image, MAPPED, 4 * MAPPED_SIZE);
+	image_finish(image);
+	put_word(image, IMAGE_ARENA, 2ULL << 32); /* not contiguous */
+	put_word(image, IMAGE_ARENA + HEAD_236 + BIN_WORDS * 8 + 40, SIZE + 3 * MAPPED_SIZE);
+	put_full(image, IMAGE_HEAP, END);
+	put_chunk(image, MAPPED, 0x2000, true);
+	put_chunk(image, MAPPED + 0x2000, 0x2000, true);
+	at = put_chunk(image, MAPPED + MAPPED_SIZE, 0x1000, true);
+	put_top(image, IMAGE_ARENA, at, MAPPED + 2 * MAPPED_SIZE);
+	put_full(image, MAPPED + 2 * MAPPED_SIZE, MAPPED + 3 * MAPPED_SIZE);
+	put_full(image, MAPPED + 3 * MAPPED_SIZE, MAPPED + 4 * MAPPED_SIZE);
+}
+
+static void test_mapped_heaps(void **state)
+{
+	struct heap_image image;
+	struct looked looked;
+	uint64_t size;
+
+	(void)state;
+	make_mapped(&image);
+	look(&image, 236, &looked);
+	assert_null(looked.unknown);
+	assert_int_equal(looked.heaps.lost_heaps, 0);
+	/* The break's, the one with the top, and two side by side. */
+	assert_int_equal(looked.heaps.heaps->len, 3);
+	assert_int_equal(all_bytes(&looked.sum.all), SIZE + 3 * MAPPED_SIZE);
+	assert_int_equal(looked.sum.all.unread.bytes, 0);
+	assert_int_equal(looked.sum.damages, 0);
+	assert_kind(&looked, CHUNK_LIVE, 4, 3 * 0x3010 + 0x1000);
+	assert_kind(&looked, CHUNK_TOP, 1, MAPPED_SIZE - 0x1000);
+	assert_int_equal(looked.sum.all.counts[CHUNK_LARGE], 3);
+	assert_int_equal(looked.sum.all.overhead.bytes, 3 * 32);
+	/* Nothing goes back from the end of a mapping. */
+	assert_int_equal(looked.sum.all.trim_top.bytes, 0);
+	forget(&looked);
+	/* A header that is not in memory: its heap is not known, and counted. */
+	image.regions[3].states[3 * MAPPED_SIZE / VIEW_PAGE] = PAGE_SWAPPED;
+	look(&image, 236, &looked);
+	assert_int_equal(looked.heaps.lost_heaps, 1);
+	assert_int_equal(all_bytes(&looked.sum.all), SIZE + 2 * MAPPED_SIZE);
+	assert_int_equal(image.absent_reads, 0);
+	forget(&looked);
+	/* One that never ends is none. */
+	image.regions[3].states[3 * MAPPED_SIZE / VIEW_PAGE] = PAGE_RESIDENT;
+	size = get_word(&image, MAPPED + 4 * MAPPED_SIZE - 8);
+	put_word(&image, MAPPED + 4 * MAPPED_SIZE - 8, size + 16);
+	look(&image, 236, &looked);
+	assert_int_equal(looked.heaps.lost_heaps, 1);
+	forget(&looked);
+	image_free(&image);
+}
+
 #define REPAIRED (IMAGE_HEAP + 0x100)
 
 static void repair(void *context)
@@ -657,15 +732,25 @@ static void test_any(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_kinds),	   cmocka_unit_test(test_pinning),
-		cmocka_unit_test(test_trim_rule),  cmocka_unit_test(test_fast),
-		cmocka_unit_test(test_cache),	   cmocka_unit_test(test_arenas),
-		cmocka_unit_test(test_loops),	   cmocka_unit_test(test_fast_loop),
-		cmocka_unit_test(test_damage),	   cmocka_unit_test(test_garbage),
-		cmocka_unit_test(test_swapped),	   cmocka_unit_test(test_states),
-		cmocka_unit_test(test_not_found),  cmocka_unit_test(test_any),
-		cmocka_unit_test(test_changing),   cmocka_unit_test(test_foreign),
-		cmocka_unit_test(test_data_pages), cmocka_unit_test(test_cache_behind_blocks),
+		cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_pinning),
+		cmocka_unit_test(test_trim_rule),
+		cmocka_unit_test(test_fast),
+		cmocka_unit_test(test_cache),
+		cmocka_unit_test(test_arenas),
+		cmocka_unit_test(test_loops),
+		cmocka_unit_test(test_fast_loop),
+		cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_garbage),
+		cmocka_unit_test(test_swapped),
+		cmocka_unit_test(test_states),
+		cmocka_unit_test(test_not_found),
+		cmocka_unit_test(test_any),
+		cmocka_unit_test(test_changing),
+		cmocka_unit_test(test_foreign),
+		cmocka_unit_test(test_mapped_heaps),
+		cmocka_unit_test(test_data_pages),
+		cmocka_unit_test(test_cache_behind_blocks),
 	};
 
 	alarm(100); /* a hang is a failure */

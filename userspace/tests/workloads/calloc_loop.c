@@ -9,11 +9,9 @@
  *   --wait       report "ready", then wait for a line on standard input
  *   --seconds S  run for S seconds instead of N calls and report the pace
  *   --rest US    sleep so long after each round
- *   --walled     something lies right behind the heap, as JIT compilers may map it: it cannot grow
+ *   --walled     something lies right behind the heap, which cannot grow (wall.h)
  */
-#include <stdbool.h>
-#include <sys/mman.h>
-
+#include "wall.h"
 #include "workload.h"
 
 #define LIVE_MAX 16
@@ -90,15 +88,6 @@ static uint64_t run(const struct options *opt)
 			break;
 	}
 	return calls;
-}
-
-/* false: nothing could be mapped there. */
-static bool wall(void)
-{
-	uintptr_t end = ((uintptr_t)sbrk(0) + PAGE - 1) & -(uintptr_t)PAGE;
-
-	return mmap((void *)end, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
-		    -1, 0) == (void *)end;
 }
 
 int main(int argc, char **argv)

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "hold/mapped_heaps.h"
+
+#include <glib.h>
+
+#include "hold/mapped_chunks.h"
+#include "hold/page_search.h"
+
+#define FLAGS 7U
+#define PREVIOUS_IN_USE 1U
+#define FENCE 16
+#define STEPS_MAX (64ULL << 20) /* headers: what looks like chunks may be made on purpose */
+
+struct search {
+	struct malloc_heaps *found;
+	GArray *heaps; /* of struct malloc_heap: not among those found while these are passed over */
+	uint64_t wanted;
+	uint64_t bytes; /* so far */
+	uint64_t steps;
+	bool is_heap; /* what was looked at last */
+};
+
+static uint64_t top_of(const struct search *search)
+{
+	return g_array_index(search->found->arenas, struct malloc_arena, 0).top;
+}
+
+/*
+ * Where the chunks end that begin at start: behind the top or behind two fenceposts, with a page. The
+ * program goes on meanwhile, but moves the top within its mapping only. 0: they fit nothing.
+ */
+static uint64_t chunks_end(struct search *search, struct block_reader *reader, uint64_t start,
+			   uint64_t most)
+{
+	unsigned int fences = 0;
+	uint64_t at = start;
+
+	while (most - at >= FENCE && search->steps++ < STEPS_MAX) {
+		const uint64_t *words = block_reader_get(reader, at, 16);
+		uint64_t size = words ? words[1] & ~(uint64_t)FLAGS : 0;
+
+		/* The first has none before it, whose size could be there. */
+		if (size < FENCE || size % 16 || size > most - at ||
+		    words[1] & FLAGS & ~PREVIOUS_IN_USE ||
+		    (at == start && (words[0] || !(words[1] & PREVIOUS_IN_USE))))
+			return 0;
+		fences = size == FENCE ? fences + 1 : 0;
+		at += size;
+		if (fences == 2 || at - size == top_of(search))
+			return at % VIEW_PAGE ? 0 : at;
+	}
+	return 0;
+}
+
+static uint64_t size_at(void *context, struct block_reader *reader, uint64_t address, uint64_t end)
+{
+	struct search *search = context;
+	uint64_t size = mapped_chunk_size(reader, address, end), heap_end;
+
+	search->is_heap = !size;
+	if (size)
+		return size;
+	heap_end = chunks_end(search, reader, address, end);
+	return heap_end ? heap_end - address : 0;
+}
+
+static bool has_top(const struct search *search, uint64_t start, uint64_t end)
+{
+	return top_of(search) >= start && top_of(search) < end;
+}
+
+/* Those side by side are walked as one, as the kernel has them; the top ends a walk. */
+static void take(void *context, const struct page_range *pages, uint64_t start, uint64_t size)
+{
+	struct search *search = context;
+	struct malloc_heap heap = {
+		.start = start,
+		.first = start,
+		.end = start + size,
+		.limit = start + size,
+		.mapped = UINT64_MAX, /* it ends at no break */
+		.main = true,
+	};
+	struct malloc_heap *last = NULL;
+
+	(void)pages;
+	if (!search->is_heap)
+		return;
+	search->bytes += size;
+	if (search->heaps->len)
+		last = &g_array_index(search->heaps, struct malloc_heap, search->heaps->len - 1);
+	if (last && last->end == start && !has_top(search, last->start, heap.end))
+		last->end = last->limit = heap.end;
+	else
+		g_array_append_val(search->heaps, heap);
+}
+
+static bool has_all(const void *context)
+{
+	const struct search *search = context;
+
+	return search->bytes >= search->wanted;
+}
+
+uint64_t mapped_heaps_add(const struct memory_view *view, const struct maps *maps, uint64_t wanted,
+			  struct malloc_heaps *found)
+{
+	struct search search = { .found = found, .wanted = wanted };
+	const struct page_search pages = {
+		.view = view,
+		.maps = maps,
+		.heaps = found,
+		.size_at = size_at,
+		.take = take,
+		.has_all = has_all,
+		.context = &search,
+	};
+	guint i;
+
+	search.heaps = g_array_new(FALSE, FALSE, sizeof(struct malloc_heap));
+	page_search_run(&pages);
+	for (i = 0; i < search.heaps->len; i++) {
+		struct malloc_heap *heap = &g_array_index(search.heaps, struct malloc_heap, i);
+
+		malloc_heap_refresh(view, found, heap, heap->limit);
+		malloc_heaps_take(found, heap);
+	}
+	g_array_unref(search.heaps);
+	return wanted - MIN(search.bytes, wanted);
+}
