@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * alloc.bpf.c: the malloc family: entry, return, chunk header, in-kernel sums.
+ * alloc.bpf.c: the malloc family: entry, return, in-kernel sums.
  *
  * One pair of handlers serves every function; the cookie says which one was hit. Only the
  * outermost call of a thread counts: what an allocator's function calls of its own kind (realloc
@@ -27,16 +27,11 @@
 #include "stacks/call_stack.bpf.h"
 #include "stacks/return_probe.bpf.h"
 #include "stacks/site.bpf.h"
+#include "probes/chunk.bpf.h"
 #include "probes/fault.bpf.h"
 #include "probes/growth.bpf.h"
 #include "probes/latency.bpf.h"
 #include "probes/request.bpf.h"
-
-/* malloc_chunk of glibc: the word before the block holds size and these bits (malloc.c). */
-#define CHUNK_IS_MMAPPED 0x2ULL
-#define CHUNK_NON_MAIN_ARENA 0x4ULL
-#define CHUNK_FLAGS 0x7ULL
-#define CHUNK_SIZE_WORD 8ULL
 
 #define IDLE_HITS_BATCH 64
 
@@ -415,44 +410,6 @@ static __always_inline int on_entry(struct pt_regs *ctx, __u64 cookie, struct ta
 	return 0;
 }
 
-/*
- * What glibc's chunk header says. calloc memsets a block unless it has a mapping of its own; of a
- * block cut from a top that grew in this very call it clears only the old part, because the new one
- * comes zeroed from the kernel (__libc_calloc, oldtopsize). The old part ends at the break as it
- * was before the call; in an arena, where mprotect has just extended the heap. A block that begins
- * behind it was not cut from the old top: it is the first of all, or behind memory that another took
- * by sbrk(), or, where something is in the way of the break, in a mapping that serves as the heap
- * (sysmalloc_mmap_fallback); all of it is cleared. The historic maximum
- * of the heap plays no part on Linux: after a trim the pages obtained anew are left alone (seen on
- * 2.36: 2 x 10 MiB live, trimmed each round, 33 faults a call and not 2560).
- */
-static __always_inline void read_chunk(struct task_struct *task, struct thread *thread, __u32 fn,
-				       __u64 addr, struct call_end *ended)
-{
-	struct open_call *call = &thread->call;
-	__u64 header, end, start = addr - CHUNK_HEADER;
-
-	if (bpf_probe_read_user(&header, sizeof(header), (void *)(addr - CHUNK_SIZE_WORD))) {
-		lose(LOST_HEADER_UNREADABLE, 1);
-		return;
-	}
-	ended->flags = BLOCK_GLIBC;
-	if (header & CHUNK_IS_MMAPPED) {
-		ended->flags |= BLOCK_MMAPPED;
-		return;
-	}
-	end = start + (header & ~CHUNK_FLAGS);
-	if (header & CHUNK_NON_MAIN_ARENA) {
-		ended->flags |= BLOCK_ARENA;
-		if (call->fresh_from && call->fresh_from > addr && call->fresh_from < end)
-			end = call->fresh_from;
-	} else if (start >= current_heap() && start < call->heap_top && end > call->heap_top) {
-		end = call->heap_top;
-	}
-	if (fn == FN_CALLOC && end + CHUNK_SIZE_WORD > addr)
-		ended->cleared = end + CHUNK_SIZE_WORD - addr;
-}
-
 static __always_inline void block_made(struct task_struct *task, struct thread *thread, __u32 fn,
 				       __u64 addr, __u64 end_ns, const struct call_end *end,
 				       __u64 stack_id)
@@ -600,7 +557,7 @@ static __always_inline int on_return(struct pt_regs *ctx, struct task_struct *ta
 	call->followed = !is_open(thread, FN_FREE) &&
 			 (call->size >= cfg_min_size || call->large_stack || call->chosen);
 	if (addr && call->glibc && (is_open(thread, FN_CALLOC) || is_followed_call(call)))
-		read_chunk(task, thread, fn, addr, end);
+		read_chunk(call, fn, addr, end);
 	key.tgid = task->tgid;
 	key.fn = fn;
 	if (call->large_stack)
