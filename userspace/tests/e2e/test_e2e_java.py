@@ -61,12 +61,13 @@ def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def nameless(recording: Recording) -> float:
-    """Of the samples, the part in whose stacks code that it made has no name: what it makes, and frees, beside its last
-    map. Of stacks it would be more: of what runs five times a second each fault has one of its own.
+    """Of the samples in code that it made, the part in whose stacks some has no name: what it makes, and frees, beside
+    its last map. Of stacks it would be more: of what runs five times a second each fault has one of its own.
     """
     ((part, samples),) = recording.query(
-        "SELECT SUM(CASE WHEN stack_id IN (SELECT stack_id FROM stack_frame JOIN frame USING (frame_id)"
-        " WHERE kind = 'jit' AND function = '') THEN samples ELSE 0 END), SUM(samples) FROM sample"
+        "SELECT SUM(CASE WHEN nameless THEN samples ELSE 0 END), SUM(samples) FROM sample JOIN"
+        " (SELECT stack_id, MAX(function = '') AS nameless FROM stack_frame JOIN frame USING (frame_id)"
+        " WHERE kind = 'jit' GROUP BY stack_id) USING (stack_id)"
     )
     return float(part / samples)
 
