@@ -12,6 +12,7 @@
 #define STEPS_MAX (64ULL << 20) /* headers: what looks like chunks may be made on purpose */
 
 struct search {
+	const struct memory_view *view;
 	struct malloc_heaps *found;
 	GArray *heaps; /* of struct malloc_heap: not among those found while these are passed over */
 	uint64_t wanted;
@@ -20,33 +21,49 @@ struct search {
 	bool is_heap; /* what was looked at last */
 };
 
-static uint64_t top_of(const struct search *search)
+/* Where the arena's top begins now: the program goes on meanwhile. */
+static uint64_t top_now(const struct search *search)
 {
-	return g_array_index(search->found->arenas, struct malloc_arena, 0).top;
+	const struct malloc_arena *main = (const void *)search->found->arenas->data;
+	uint64_t top;
+
+	return search->view->read(search->view->context, main->top_at, &top, sizeof(top)) ? top : 0;
+}
+
+static uint64_t size_of(const uint64_t *words)
+{
+	return words[1] & ~(uint64_t)FLAGS;
+}
+
+/* The first of a mapping has none before it, whose size could be there. */
+static bool begins(const uint64_t *words)
+{
+	return words && !words[0] && (words[1] & FLAGS) == PREVIOUS_IN_USE && size_of(words);
 }
 
 /*
- * Where the chunks end that begin at start: behind the top or behind two fenceposts, with a page. The
- * program goes on meanwhile, but moves the top within its mapping only. 0: they fit nothing.
+ * Where the chunks end that begin at start: behind the top or behind two fenceposts, with a page. 0:
+ * they fit nothing.
  */
 static uint64_t chunks_end(struct search *search, struct block_reader *reader, uint64_t start,
 			   uint64_t most)
 {
+	uint64_t at = start, top, size;
 	unsigned int fences = 0;
-	uint64_t at = start;
 
+	if (!begins(block_reader_get(reader, start, FENCE)))
+		return 0;
+	top = top_now(search);
 	while (most - at >= FENCE && search->steps++ < STEPS_MAX) {
-		const uint64_t *words = block_reader_get(reader, at, 16);
-		uint64_t size = words ? words[1] & ~(uint64_t)FLAGS : 0;
+		const uint64_t *words = block_reader_get(reader, at, FENCE);
 
-		/* The first has none before it, whose size could be there. */
+		size = words ? size_of(words) : 0;
 		if (size < FENCE || size % 16 || size > most - at ||
-		    words[1] & FLAGS & ~PREVIOUS_IN_USE ||
-		    (at == start && (words[0] || !(words[1] & PREVIOUS_IN_USE))))
+		    words[1] & FLAGS & ~PREVIOUS_IN_USE)
 			return 0;
 		fences = size == FENCE ? fences + 1 : 0;
 		at += size;
-		if (fences == 2 || at - size == top_of(search))
+		if (fences == 2 || at - size == top)
 			return at % VIEW_PAGE ? 0 : at;
 	}
 	return 0;
@@ -66,7 +83,9 @@ static uint64_t size_at(void *context, struct block_reader *reader, uint64_t add
 
 static bool has_top(const struct search *search, uint64_t start, uint64_t end)
 {
-	return top_of(search) >= start && top_of(search) < end;
+	uint64_t top = top_now(search);
+
+	return top >= start && top < end;
 }
 
 /* Those side by side are walked as one, as the kernel has them; the top ends a walk. */
@@ -105,7 +124,7 @@ static bool has_all(const void *context)
 uint64_t mapped_heaps_add(const struct memory_view *view, const struct maps *maps, uint64_t wanted,
 			  struct malloc_heaps *found)
 {
-	struct search search = { .found = found, .wanted = wanted };
+	struct search search = { .view = view, .found = found, .wanted = wanted };
 	const struct page_search pages = {
 		.view = view,
 		.maps = maps,

@@ -538,6 +538,37 @@ static void test_mapped_heaps(void **state)
 	image_free(&image);
 }
 
+/* More is taken from the top as soon as its mapping is read. */
+static bool read_and_move(void *context, uint64_t address, void *to, size_t size)
+{
+	struct heap_image *image = context;
+	uint64_t top = MAPPED + MAPPED_SIZE + 0x1000;
+
+	if (address <= top && top < address + size && image->view.read == read_and_move) {
+		image->view.read = image_read;
+		put_top(image, IMAGE_ARENA, put_chunk(image, top, 0x230, true),
+			MAPPED + 2 * MAPPED_SIZE);
+	}
+	return image_read(context, address, to, size);
+}
+
+static void test_mapped_heap_that_moves(void **state)
+{
+	struct heap_image image;
+	struct looked looked;
+
+	(void)state;
+	make_mapped(&image);
+	image.view.read = read_and_move;
+	look(&image, 236, &looked);
+	assert_ptr_equal(image.view.read, image_read);
+	assert_int_equal(looked.heaps.lost_heaps, 0);
+	assert_int_equal(all_bytes(&looked.sum.all), SIZE + 3 * MAPPED_SIZE);
+	assert_kind(&looked, CHUNK_TOP, 1, MAPPED_SIZE - 0x1230);
+	forget(&looked);
+	image_free(&image);
+}
+
 #define REPAIRED (IMAGE_HEAP + 0x100)
 
 static void repair(void *context)
@@ -732,25 +763,16 @@ static void test_any(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_kinds),
-		cmocka_unit_test(test_pinning),
-		cmocka_unit_test(test_trim_rule),
-		cmocka_unit_test(test_fast),
-		cmocka_unit_test(test_cache),
-		cmocka_unit_test(test_arenas),
-		cmocka_unit_test(test_loops),
-		cmocka_unit_test(test_fast_loop),
-		cmocka_unit_test(test_damage),
-		cmocka_unit_test(test_garbage),
-		cmocka_unit_test(test_swapped),
-		cmocka_unit_test(test_states),
-		cmocka_unit_test(test_not_found),
-		cmocka_unit_test(test_any),
-		cmocka_unit_test(test_changing),
-		cmocka_unit_test(test_foreign),
-		cmocka_unit_test(test_mapped_heaps),
-		cmocka_unit_test(test_data_pages),
-		cmocka_unit_test(test_cache_behind_blocks),
+		cmocka_unit_test(test_kinds),	     cmocka_unit_test(test_pinning),
+		cmocka_unit_test(test_trim_rule),    cmocka_unit_test(test_fast),
+		cmocka_unit_test(test_cache),	     cmocka_unit_test(test_arenas),
+		cmocka_unit_test(test_loops),	     cmocka_unit_test(test_fast_loop),
+		cmocka_unit_test(test_damage),	     cmocka_unit_test(test_garbage),
+		cmocka_unit_test(test_swapped),	     cmocka_unit_test(test_states),
+		cmocka_unit_test(test_not_found),    cmocka_unit_test(test_any),
+		cmocka_unit_test(test_changing),     cmocka_unit_test(test_foreign),
+		cmocka_unit_test(test_mapped_heaps), cmocka_unit_test(test_mapped_heap_that_moves),
+		cmocka_unit_test(test_data_pages),   cmocka_unit_test(test_cache_behind_blocks),
 	};
 
 	alarm(100); /* a hang is a failure */
