@@ -101,22 +101,28 @@ static struct allocator_code judge(const struct allocator_stacks *stacks,
 	return code;
 }
 
+bool allocator_stacks_known(const struct allocator_stacks *stacks, uint64_t stack_id,
+			    bool in_memset, struct allocator_code *code)
+{
+	gpointer known = g_hash_table_lookup(stacks->codes, &stack_id);
+
+	*code = (struct allocator_code){
+		.fn = GPOINTER_TO_UINT(known) >> 2,
+		.in_allocator = GPOINTER_TO_UINT(known) & 2,
+	};
+	/* That it is in neither was found before it was known that this code is memset. */
+	return known && (code->fn || !in_memset);
+}
+
 struct allocator_code allocator_stacks_judge(struct allocator_stacks *stacks,
 					     const struct targets *targets, uint64_t stack_id,
 					     bool in_memset)
 {
-	gpointer known = g_hash_table_lookup(stacks->codes, &stack_id);
-	struct allocator_code code = {};
+	struct allocator_code code;
 	struct memtoll_stack stack;
 
-	if (known) {
-		code.fn = GPOINTER_TO_UINT(known) >> 2;
-		code.in_allocator = GPOINTER_TO_UINT(known) & 2;
-		/* That it is in neither was found before it was known that this code is memset. */
-		if (code.fn || !in_memset)
-			return code;
-	}
-	if (bpf_map_lookup_elem(stacks->stacks_fd, &stack_id, &stack))
+	if (allocator_stacks_known(stacks, stack_id, in_memset, &code) ||
+	    bpf_map_lookup_elem(stacks->stacks_fd, &stack_id, &stack))
 		return code;
 	code = judge(stacks, &stack, targets);
 	/*

@@ -24,6 +24,10 @@ void allocator_stacks_free(struct allocator_stacks *stacks);
 /* The stack of a call that was seen: what it returns to calls this function. */
 void allocator_stacks_learn(struct allocator_stacks *stacks, unsigned int fn, uint64_t stack_id);
 
+/* What was found of the stack before; false: nothing was, or it may be found otherwise by now. */
+bool allocator_stacks_known(const struct allocator_stacks *stacks, uint64_t stack_id,
+			    bool in_memset, struct allocator_code *code);
+
 /* targets: whose allocators count; NULL: functions are known by their names only. */
 struct allocator_code allocator_stacks_judge(struct allocator_stacks *stacks,
 					     const struct targets *targets, uint64_t stack_id,

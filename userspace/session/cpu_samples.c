@@ -21,6 +21,7 @@
 
 /* Blocks that a loop was seen to write to, per stack: for the samples that do not tell. */
 #define OWNERS_MAX 65536
+#define HELD_MAX 16384		/* samples: 5 MiB */
 #define LENGTH_MAX (1ULL << 40) /* more is no length, but a register that has another use by then */
 /* Faults of one instruction in a row: fewer are no loop over memory that is worth a look. */
 #define LOOP_PAGES 8
@@ -377,34 +378,6 @@ static void add_judged(struct cpu_samples *samples, const struct held *held, enu
 	count->measured += length != 0;
 }
 
-void cpu_samples_add(struct cpu_samples *samples, const struct memtoll_sample *sample)
-{
-	struct held held = { .sample = *sample,
-			     .unnamed = !sample->in_fn,
-			     .in_allocator = sample->in_fn != FN_NONE,
-			     .owner = { .pid = sample->tgid, .area = { "", "" } } };
-	enum stored stored;
-
-	if (sample->flags & SAMPLE_USER && !(sample->flags & SAMPLE_PROBE))
-		held.by = store_code_at(samples->code, sample);
-	stored = stored_at(&held);
-	if (held.by.kind == STORE_FILL && stored == STORED_ZERO)
-		loop_of(samples, &held.by, sample->tgid)->zero++;
-	else if (held.by.kind == STORE_FILL && stored == STORED_OTHER)
-		loop_of(samples, &held.by, sample->tgid)->other++;
-	if (stored == STORED_ZERO || stored == STORED_COPY)
-		find_owner(samples, &held);
-	if ((stored == STORED_ZERO || stored == STORED_COPY) && sample->store &&
-	    held.by.kind != STORE_NONE)
-		store_spread_add(samples->spread, spread_of(&held), sample->store);
-	/* A library's names take a tenth of a second to read: not while a window may be open. */
-	if (held.unnamed || (held.by.kind == STORE_FILL && stored == STORED_NOTHING) ||
-	    ((stored == STORED_ZERO || stored == STORED_COPY) && !sample->store))
-		g_array_append_val(samples->held, held);
-	else
-		add_judged(samples, &held, stored);
-}
-
 static void judge_held(struct cpu_samples *samples, const struct targets *targets)
 {
 	struct allocator_code code;
@@ -435,6 +408,52 @@ static void judge_held(struct cpu_samples *samples, const struct targets *target
 	g_array_set_size(samples->held, 0);
 	if (g_hash_table_size(samples->loops) >= OWNERS_MAX)
 		g_hash_table_remove_all(samples->loops);
+}
+
+/* Most samples are of stacks that there were before: they need not be held until the slice ends. */
+static void name_if_known(const struct cpu_samples *samples, struct held *held)
+{
+	struct allocator_code code;
+
+	held->unnamed = !allocator_stacks_known(samples->stacks, held->sample.stack_id,
+						held->sample.flags & SAMPLE_MEMSET, &code);
+	if (held->unnamed)
+		return;
+	held->sample.in_fn = code.fn;
+	held->in_allocator = code.in_allocator;
+}
+
+void cpu_samples_add(struct cpu_samples *samples, const struct targets *targets,
+		     const struct memtoll_sample *sample)
+{
+	struct held held = { .sample = *sample,
+			     .in_allocator = sample->in_fn != FN_NONE,
+			     .owner = { .pid = sample->tgid, .area = { "", "" } } };
+	enum stored stored;
+
+	if (!sample->in_fn)
+		name_if_known(samples, &held);
+	if (sample->flags & SAMPLE_USER && !(sample->flags & SAMPLE_PROBE))
+		held.by = store_code_at(samples->code, sample);
+	stored = stored_at(&held);
+	if (held.by.kind == STORE_FILL && stored == STORED_ZERO)
+		loop_of(samples, &held.by, sample->tgid)->zero++;
+	else if (held.by.kind == STORE_FILL && stored == STORED_OTHER)
+		loop_of(samples, &held.by, sample->tgid)->other++;
+	if (stored == STORED_ZERO || stored == STORED_COPY)
+		find_owner(samples, &held);
+	if ((stored == STORED_ZERO || stored == STORED_COPY) && sample->store &&
+	    held.by.kind != STORE_NONE)
+		store_spread_add(samples->spread, spread_of(&held), sample->store);
+	/* A library's names take a tenth of a second to read: not while a window may be open. */
+	if (held.unnamed || (held.by.kind == STORE_FILL && stored == STORED_NOTHING) ||
+	    ((stored == STORED_ZERO || stored == STORED_COPY) && !sample->store))
+		g_array_append_val(samples->held, held);
+	else
+		add_judged(samples, &held, stored);
+	/* Slices may be long, and processors many. */
+	if (samples->held->len >= HELD_MAX)
+		judge_held(samples, targets);
 }
 
 static void tell_stores(const struct cpu_samples *samples, const struct sample_count *count,

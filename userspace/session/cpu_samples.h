@@ -30,7 +30,8 @@ void cpu_samples_free(struct cpu_samples *samples);
  * A thread can be in the allocator although no probe saw it go there, outside of windows or as
  * nothing marks the time in free: its stack decides.
  */
-void cpu_samples_add(struct cpu_samples *samples, const struct memtoll_sample *sample);
+void cpu_samples_add(struct cpu_samples *samples, const struct targets *targets,
+		     const struct memtoll_sample *sample);
 
 /* The stack of a call that was seen, before the samples of its slice are written. */
 void cpu_samples_called(struct cpu_samples *samples, unsigned int fn, uint64_t stack_id);

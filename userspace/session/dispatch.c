@@ -45,7 +45,7 @@ static void on_sample(struct dispatch *dispatch, const void *record)
 {
 	const struct memtoll_sample *sample = record;
 
-	cpu_samples_add(dispatch->consumers->samples, sample);
+	cpu_samples_add(dispatch->consumers->samples, dispatch->targets, sample);
 	hits_of(dispatch->consumers->hits, sample->tgid)->samples++;
 }
 
