@@ -135,8 +135,9 @@ static void keep_pin(const struct summing *summing, const struct run *run, uint6
 }
 
 /*
- * The heap's top begins: what keeps what is free below from joining it. Of a mapping that serves as
- * the main heap nothing goes back from the end.
+ * The heap's top begins: what keeps what is free below from joining it. From the end of a main heap
+ * that does not end at the program break nothing goes back: of mappings, and where others took
+ * memory by sbrk(2) behind it.
  */
 static void keep_end(const struct summing *summing, const struct run *run)
 {

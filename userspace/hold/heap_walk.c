@@ -241,12 +241,15 @@ static uint64_t next_known(const struct walker *walker, uint64_t address)
 					  walker->out->heap->end;
 }
 
-/* Whether so many chunks in a row begin here; a page that is not there ends it. */
+/*
+ * Whether so many chunks in a row begin here; a page that is not there ends it, and so do the
+ * fenceposts at the end of a mapping of the main heap.
+ */
 static bool agrees(struct walker *walker, uint64_t address)
 {
 	const struct malloc_heap *heap = walker->out->heap;
 	uint64_t last = 0, blocks = walker->reader.blocks;
-	unsigned int i;
+	unsigned int fences = 0, i;
 
 	for (i = 0; i < AGREE_LEAST; i++) {
 		struct header header;
@@ -257,10 +260,13 @@ static bool agrees(struct walker *walker, uint64_t address)
 			return i > 0;
 		walker->walk->searched++;
 		if (!read_header(walker, address, &header) || !fits(walker, &header, last) ||
-		    header.size < SMALL_LEAST)
+		    (header.size < SMALL_LEAST && (header.size != FENCE || !walker->main)))
 			return false;
 		last = header.size;
 		address += header.size;
+		fences = header.size == FENCE ? fences + 1 : 0;
+		if (fences == 2)
+			return i > 1 && address % VIEW_PAGE == 0;
 	}
 	return true;
 }

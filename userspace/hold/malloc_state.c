@@ -17,6 +17,7 @@
 #define TRIES_MAX 4096
 #define STEPS_MAX (4 * ARENAS_MAX) /* along rings, of all candidates */
 #define LOOKS_MAX 3
+#define TOP_READS 4
 #define SWAPPED_MOST 64 /* pages of a mapping that are brought back: glibc's data has some ten */
 
 /*
@@ -186,13 +187,18 @@ void malloc_heap_refresh(const struct memory_view *view, const struct malloc_hea
 {
 	const struct malloc_arena *arena =
 		&g_array_index(found->arenas, struct malloc_arena, heap->arena);
-	uint64_t top, size;
+	uint64_t top, size, now = 0;
+	unsigned int i;
 
 	heap->top = 0;
 	heap->brk = false;
-	if (!view->read(view->context, arena->top_at, &top, sizeof(top)) || top < heap->first ||
-	    top >= most || top % 16 || !view->read(view->context, top + 8, &size, sizeof(size)))
-		return;
+	/* Its size is of the same moment. */
+	for (i = 0; i < TOP_READS && (!i || now != top); i++)
+		if (!view->read(view->context, arena->top_at, &top, sizeof(top)) ||
+		    top < heap->first || top >= most || top % 16 ||
+		    !view->read(view->context, top + 8, &size, sizeof(size)) ||
+		    !view->read(view->context, arena->top_at, &now, sizeof(now)))
+			return;
 	size &= ~7ULL;
 	if (size < 16 || size % 16 || size > most - top)
 		return;
@@ -209,16 +215,23 @@ void malloc_heaps_take(struct malloc_heaps *found, const struct malloc_heap *hea
 		found->lost_heaps++;
 }
 
-/* Where what sbrk(2) gave ends: behind it may be anything else. */
-static uint64_t break_of(const struct maps *maps, uint64_t start)
+/*
+ * Where what sbrk(2) gave ends: behind it may be anything else, which older kernels call [heap], too,
+ * if it begins there. limit: it may have grown to there since.
+ */
+static uint64_t break_of(const struct maps *maps, uint64_t start, uint64_t *limit)
 {
 	const struct mapping *mapping = maps_find(maps, start);
+	const struct mapping *behind = maps->entries + maps->count;
 	uint64_t end = start;
 
-	for (; mapping && mapping < maps->entries + maps->count &&
-	       !strcmp(mapping->path, "[heap]") && mapping->start <= end;
+	for (; mapping && mapping < behind && mapping->write && !strcmp(mapping->path, "[heap]") &&
+	       mapping->start <= end;
 	     mapping++)
 		end = mapping->end;
+	*limit = MIN(end, UINT64_MAX - HEAP_BYTES) + HEAP_BYTES;
+	if (mapping && mapping < behind)
+		*limit = MIN(*limit, mapping->start);
 	return end;
 }
 
@@ -236,11 +249,12 @@ static uint64_t add_main(const struct memory_view *view, const struct maps *maps
 	if (!heap.start)
 		return 0;
 	heap.first = (heap.start + 15) & ~15ULL;
-	heap.mapped = heap.end =
-		contiguous ? writable_end(maps, heap.start) : break_of(maps, heap.start);
+	heap.mapped = writable_end(maps, heap.start);
+	heap.limit = MIN(heap.mapped, UINT64_MAX - HEAP_BYTES) + HEAP_BYTES;
+	if (!contiguous)
+		heap.mapped = break_of(maps, heap.start, &heap.limit);
+	heap.end = heap.mapped;
 	if (heap.end > heap.start) {
-		heap.limit = contiguous ? MIN(heap.mapped, UINT64_MAX - HEAP_BYTES) + HEAP_BYTES :
-					  heap.mapped;
 		malloc_heap_refresh(view, found, &heap, heap.limit);
 		malloc_heaps_take(found, &heap);
 	} else if (contiguous) {

@@ -5,8 +5,7 @@
 
 #define FLAGS 7U
 #define IS_MMAPPED 2U
-#define MMAP_HUGE 1U	      /* in the word before the size; from 2.43 on */
-#define CHUNKS_MAX (1U << 17) /* of one process; vm.max_map_count is 65,530 */
+#define MMAP_HUGE 1U /* in the word before the size; from 2.43 on */
 
 struct search {
 	struct mapped_chunks *found;
@@ -27,10 +26,13 @@ uint64_t mapped_chunk_size(struct block_reader *reader, uint64_t address, uint64
 	return size && size % VIEW_PAGE == 0 && size <= end - address ? size : 0;
 }
 
-static uint64_t size_at(void *context, struct block_reader *reader, uint64_t address, uint64_t end)
+static struct page_found look(void *context, struct block_reader *reader, uint64_t address,
+			      uint64_t end)
 {
+	uint64_t size = mapped_chunk_size(reader, address, end);
+
 	(void)context;
-	return mapped_chunk_size(reader, address, end);
+	return (struct page_found){ size ? size : VIEW_PAGE, size != 0 };
 }
 
 static void take(void *context, const struct page_range *pages, uint64_t start, uint64_t size)
@@ -38,8 +40,6 @@ static void take(void *context, const struct page_range *pages, uint64_t start, 
 	struct mapped_chunks *found = ((struct search *)context)->found;
 	struct owned_range range = { .start = start, .end = start + size };
 
-	if (found->ranges->len >= CHUNKS_MAX)
-		return;
 	page_bytes_add(&range.bytes, pages, range.start, range.end);
 	g_array_append_val(found->ranges, range);
 	page_bytes_join(&found->bytes, &range.bytes);
@@ -69,7 +69,7 @@ void mapped_chunks_find(const struct memory_view *view, const struct maps *maps,
 		.view = view,
 		.maps = maps,
 		.heaps = heaps,
-		.size_at = size_at,
+		.look = look,
 		.take = take,
 		.has_all = has_all,
 		.context = &search,

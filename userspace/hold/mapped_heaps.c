@@ -8,84 +8,102 @@
 
 #define FLAGS 7U
 #define PREVIOUS_IN_USE 1U
+#define HEADER 16
 #define FENCE 16
-#define STEPS_MAX (64ULL << 20) /* headers: what looks like chunks may be made on purpose */
+#define AGREE_LEAST 32 /* chunks in a row that are no chance */
+#define TOP_READS 8
+/* Headers that led to nothing; a block read costs as much as many of them. May be made on purpose. */
+#define WASTE_MAX (8U << 20)
+#define BLOCK_WASTE 256
 
 struct search {
 	const struct memory_view *view;
-	struct malloc_heaps *found;
+	const struct malloc_arena *arena;
 	GArray *heaps; /* of struct malloc_heap: not among those found while these are passed over */
 	uint64_t wanted;
-	uint64_t bytes; /* so far */
-	uint64_t steps;
+	uint64_t bytes;	  /* so far */
+	uint64_t top_end; /* 0: not known */
+	uint64_t waste;
 	bool is_heap; /* what was looked at last */
 };
-
-/* Where the arena's top begins now: the program goes on meanwhile. */
-static uint64_t top_now(const struct search *search)
-{
-	const struct malloc_arena *main = (const void *)search->found->arenas->data;
-	uint64_t top;
-
-	return search->view->read(search->view->context, main->top_at, &top, sizeof(top)) ? top : 0;
-}
 
 static uint64_t size_of(const uint64_t *words)
 {
 	return words[1] & ~(uint64_t)FLAGS;
 }
 
-/* The first of a mapping has none before it, whose size could be there. */
+/*
+ * Where the arena's top ends: it begins elsewhere whenever the program takes from it, and ends where
+ * its mapping does.
+ */
+static uint64_t find_top_end(const struct search *search)
+{
+	const struct memory_view *view = search->view;
+	uint64_t top, words[2], now, end;
+	unsigned int i;
+
+	for (i = 0; i < TOP_READS; i++) {
+		if (!view->read(view->context, search->arena->top_at, &top, sizeof(top)) ||
+		    !view->read(view->context, top, words, sizeof(words)) ||
+		    !view->read(view->context, search->arena->top_at, &now, sizeof(now)))
+			return 0;
+		end = top + size_of(words);
+		if (now == top && end > top && end % VIEW_PAGE == 0)
+			return end;
+	}
+	return 0;
+}
+
+/* The first chunk of a mapping has none before it, whose size could be there. */
 static bool begins(const uint64_t *words)
 {
 	return words && !words[0] && (words[1] & FLAGS) == PREVIOUS_IN_USE && size_of(words);
 }
 
-/*
- * Where the chunks end that begin at start: behind the top or behind two fenceposts, with a page. 0:
- * they fit nothing.
- */
-static uint64_t chunks_end(struct search *search, struct block_reader *reader, uint64_t start,
-			   uint64_t most)
+static bool is_chunk(const uint64_t *words, uint64_t left)
 {
-	uint64_t at = start, top, size;
+	return words && size_of(words) >= FENCE && size_of(words) % 16 == 0 &&
+	       size_of(words) <= left && !(words[1] & FLAGS & ~PREVIOUS_IN_USE);
+}
+
+/*
+ * The chunks that begin at start, as far as they end with a page behind the top or behind two
+ * fenceposts. Where they do not, but are many, none of them need be tried as the first one.
+ */
+static struct page_found chunks_at(struct search *search, struct block_reader *reader,
+				   uint64_t start, uint64_t most)
+{
+	uint64_t at = start, steps = 0, blocks = reader->blocks;
+	struct page_found found = { VIEW_PAGE, false };
 	unsigned int fences = 0;
 
-	if (!begins(block_reader_get(reader, start, FENCE)))
-		return 0;
-	top = top_now(search);
-	while (most - at >= FENCE && search->steps++ < STEPS_MAX) {
-		const uint64_t *words = block_reader_get(reader, at, FENCE);
+	if (search->waste >= WASTE_MAX || !begins(block_reader_get(reader, start, HEADER)))
+		return found;
+	while (most - at >= HEADER) {
+		const uint64_t *words = block_reader_get(reader, at, HEADER);
 
-		size = words ? size_of(words) : 0;
-		if (size < FENCE || size % 16 || size > most - at ||
-		    words[1] & FLAGS & ~PREVIOUS_IN_USE)
-			return 0;
-		fences = size == FENCE ? fences + 1 : 0;
-		at += size;
-		if (fences == 2 || at - size == top)
-			return at % VIEW_PAGE ? 0 : at;
+		if (!is_chunk(words, most - at))
+			break;
+		steps++;
+		fences = size_of(words) == FENCE ? fences + 1 : 0;
+		at += size_of(words);
+		if ((fences == 2 || at == search->top_end) && at % VIEW_PAGE == 0)
+			return (struct page_found){ at - start, true };
 	}
-	return 0;
+	search->waste += steps + BLOCK_WASTE * (reader->blocks - blocks);
+	if (steps >= AGREE_LEAST)
+		found.size = MAX(VIEW_PAGE, (at & ~(VIEW_PAGE - 1)) - start);
+	return found;
 }
 
-static uint64_t size_at(void *context, struct block_reader *reader, uint64_t address, uint64_t end)
+static struct page_found look(void *context, struct block_reader *reader, uint64_t address,
+			      uint64_t end)
 {
 	struct search *search = context;
-	uint64_t size = mapped_chunk_size(reader, address, end), heap_end;
+	uint64_t size = mapped_chunk_size(reader, address, end);
 
 	search->is_heap = !size;
-	if (size)
-		return size;
-	heap_end = chunks_end(search, reader, address, end);
-	return heap_end ? heap_end - address : 0;
-}
-
-static bool has_top(const struct search *search, uint64_t start, uint64_t end)
-{
-	uint64_t top = top_now(search);
-
-	return top >= start && top < end;
+	return size ? (struct page_found){ size, true } : chunks_at(search, reader, address, end);
 }
 
 /* Those side by side are walked as one, as the kernel has them; the top ends a walk. */
@@ -108,7 +126,8 @@ static void take(void *context, const struct page_range *pages, uint64_t start, 
 	search->bytes += size;
 	if (search->heaps->len)
 		last = &g_array_index(search->heaps, struct malloc_heap, search->heaps->len - 1);
-	if (last && last->end == start && !has_top(search, last->start, heap.end))
+	if (last && last->end == start && last->end != search->top_end &&
+	    heap.end != search->top_end)
 		last->end = last->limit = heap.end;
 	else
 		g_array_append_val(search->heaps, heap);
@@ -124,26 +143,30 @@ static bool has_all(const void *context)
 uint64_t mapped_heaps_add(const struct memory_view *view, const struct maps *maps, uint64_t wanted,
 			  struct malloc_heaps *found)
 {
-	struct search search = { .view = view, .found = found, .wanted = wanted };
+	struct search search = { .view = view, .wanted = wanted };
 	const struct page_search pages = {
 		.view = view,
 		.maps = maps,
 		.heaps = found,
-		.size_at = size_at,
+		.look = look,
 		.take = take,
 		.has_all = has_all,
 		.context = &search,
 	};
+	uint64_t bytes = 0;
 	guint i;
 
+	search.arena = (const void *)found->arenas->data;
 	search.heaps = g_array_new(FALSE, FALSE, sizeof(struct malloc_heap));
+	search.top_end = find_top_end(&search);
 	page_search_run(&pages);
 	for (i = 0; i < search.heaps->len; i++) {
 		struct malloc_heap *heap = &g_array_index(search.heaps, struct malloc_heap, i);
 
 		malloc_heap_refresh(view, found, heap, heap->limit);
 		malloc_heaps_take(found, heap);
+		bytes += heap->end - heap->start;
 	}
 	g_array_unref(search.heaps);
-	return wanted - MIN(search.bytes, wanted);
+	return wanted - MIN(bytes, wanted);
 }

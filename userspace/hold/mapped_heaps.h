@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * mapped_heaps.h: where the program break cannot grow, as something is mapped in its way or all is
- * to be huge pages (glibc.malloc.hugetlb=2), the main arena goes on in mappings of its own
- * (sysmalloc_mmap_fallback(), malloc/malloc.c). Each is filled by its chunks: the last one is the
- * arena's top, or two fenceposts.
+ * mapped_heaps.h: where the program break cannot grow, as something is mapped in its way, or as all
+ * is to be huge pages (glibc.malloc.hugetlb=2) and there are none, the main arena goes on in
+ * mappings of its own (sysmalloc_mmap_fallback(), malloc/malloc.c). Each is filled by its chunks:
+ * the last one is the arena's top, or two fenceposts.
  */
 #ifndef MEMTOLL_MAPPED_HEAPS_H
 #define MEMTOLL_MAPPED_HEAPS_H

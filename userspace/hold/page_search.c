@@ -5,10 +5,11 @@
 
 #define PAGES_MAX (64U << 20) /* of all mappings that are looked at: 256 GiB */
 #define SEARCH_MAX (1U << 20) /* pages that begin with nothing */
+#define FOUND_MAX (1U << 17)
 
 struct searching {
 	const struct page_search *search;
-	GHashTable *seen;  /* addresses of what was taken */
+	GHashTable *taken; /* addresses of what was taken, and its size */
 	uint64_t pages;	   /* whose state was read */
 	uint64_t searched; /* pages that begin with nothing */
 	bool by_page;
@@ -37,10 +38,64 @@ static uint64_t behind_heap(const struct page_search *search, uint64_t address)
 	return (end + VIEW_PAGE - 1) & ~(VIEW_PAGE - 1);
 }
 
-static void look_at(struct searching *searching, const struct mapping *mapping)
+/* Size of what was taken there before; 0: nothing was. */
+static uint64_t taken_at(const struct searching *searching, uint64_t address)
+{
+	const uint64_t *size = g_hash_table_lookup(searching->taken, &address);
+
+	return size ? *size : 0;
+}
+
+static void take(struct searching *searching, const struct page_range *pages, uint64_t address,
+		 uint64_t size)
+{
+	g_hash_table_insert(searching->taken, g_memdup2(&address, sizeof(address)),
+			    g_memdup2(&size, sizeof(size)));
+	searching->search->take(searching->search->context, pages, address, size);
+}
+
+/* What need not be looked at: a heap, or what was taken in the first pass. */
+static uint64_t known_end(const struct searching *searching, uint64_t address)
+{
+	uint64_t behind = behind_heap(searching->search, address);
+
+	return behind ? behind : address + taken_at(searching, address);
+}
+
+/* Whether a page that begins with nothing is not the last one to look at. */
+static bool goes_on(struct searching *searching)
+{
+	return searching->by_page && !has_all(searching) && ++searching->searched <= SEARCH_MAX;
+}
+
+static void look_through(struct searching *searching, struct block_reader *reader, uint64_t start,
+			 uint64_t end)
 {
 	const struct page_search *search = searching->search;
-	uint64_t count = (mapping->end - mapping->start) / VIEW_PAGE, at = mapping->start, size;
+	uint64_t at = start, behind;
+	struct page_found found;
+
+	while (at < end && g_hash_table_size(searching->taken) < FOUND_MAX) {
+		behind = known_end(searching, at);
+		if (behind > at) {
+			at = behind;
+			continue;
+		}
+		found = (struct page_found){ VIEW_PAGE, false };
+		if (block_reader_has(reader, at))
+			found = search->look(search->context, reader, at, end);
+		if (found.is_it)
+			take(searching, reader->pages, at, found.size);
+		else if (!goes_on(searching))
+			break;
+		at += found.size;
+	}
+}
+
+static void look_at(struct searching *searching, const struct mapping *mapping)
+{
+	const struct memory_view *view = searching->search->view;
+	uint64_t count = (mapping->end - mapping->start) / VIEW_PAGE;
 	struct page_range pages = { mapping->start, count, NULL };
 	struct block_reader reader;
 
@@ -48,31 +103,11 @@ static void look_at(struct searching *searching, const struct mapping *mapping)
 		return;
 	searching->pages += count;
 	pages.states = g_malloc0(count);
-	if (!search->view->pages(search->view->context, pages.first, count, pages.states))
-		pages.count = 0;
-	block_reader_open(&reader, search->view, &pages, false);
-	while (at < mapping->end && pages.count) {
-		uint64_t behind = behind_heap(search, at);
-
-		if (behind) {
-			at = behind;
-			continue;
-		}
-		size = block_reader_has(&reader, at) ?
-			       search->size_at(search->context, &reader, at, mapping->end) :
-			       0;
-		if (size) {
-			if (g_hash_table_add(searching->seen, g_memdup2(&at, sizeof(at))))
-				search->take(search->context, &pages, at, size);
-		} else if (!searching->by_page || has_all(searching) ||
-			   ++searching->searched > SEARCH_MAX) {
-			break;
-		} else {
-			size = VIEW_PAGE;
-		}
-		at += size;
+	if (view->pages(view->context, pages.first, count, pages.states)) {
+		block_reader_open(&reader, view, &pages, false);
+		look_through(searching, &reader, mapping->start, mapping->end);
+		block_reader_close(&reader);
 	}
-	block_reader_close(&reader);
 	g_free(pages.states);
 }
 
@@ -81,7 +116,7 @@ void page_search_run(const struct page_search *search)
 	struct searching searching = { .search = search };
 	size_t i, pass;
 
-	searching.seen = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+	searching.taken = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
 	for (pass = 0; pass < 2 && !has_all(&searching); pass++) {
 		searching.by_page = pass;
 		searching.pages = 0;
@@ -89,5 +124,5 @@ void page_search_run(const struct page_search *search)
 			if (is_candidate(&search->maps->entries[i]))
 				look_at(&searching, &search->maps->entries[i]);
 	}
-	g_hash_table_destroy(searching.seen);
+	g_hash_table_destroy(searching.taken);
 }

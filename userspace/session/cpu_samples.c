@@ -82,7 +82,7 @@ struct cpu_samples {
 	struct store_areas *areas;
 	struct sample_judge judge;
 	GHashTable *counts; /* struct sample_count -> itself */
-	GArray *held;	    /* of struct held, until the slice is written */
+	GArray *held;	    /* of struct held, until the slice is written, or they are too many */
 	GHashTable *loops;  /* struct loop -> itself */
 	GHashTable *owners; /* stack id -> struct owner: of what it wrote to last */
 	struct store_spread *spread;
@@ -451,7 +451,7 @@ void cpu_samples_add(struct cpu_samples *samples, const struct targets *targets,
 		g_array_append_val(samples->held, held);
 	else
 		add_judged(samples, &held, stored);
-	/* Slices may be long, and processors many. */
+	/* Slices may be long, and processors many: then by what is known so far. */
 	if (samples->held->len >= HELD_MAX)
 		judge_held(samples, targets);
 }

@@ -33,7 +33,10 @@ void cpu_samples_free(struct cpu_samples *samples);
 void cpu_samples_add(struct cpu_samples *samples, const struct targets *targets,
 		     const struct memtoll_sample *sample);
 
-/* The stack of a call that was seen, before the samples of its slice are written. */
+/*
+ * The stack of a call that was seen, before the samples of its slice are written; those that were
+ * too many to be held had to do without.
+ */
 void cpu_samples_called(struct cpu_samples *samples, unsigned int fn, uint64_t stack_id);
 
 /* Write to the present slice, and begin anew. on_stack() gets each stack referred to. */
