@@ -98,6 +98,15 @@ def descriptors(pid: int) -> int:
     return sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
 
 
+def listens(pid: int, place: Path) -> bool:
+    sockets = {f"socket:[{words[6]}]" for words in unix_sockets() if words[7:] == [str(place)]}
+    return not sockets.isdisjoint(str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir())
+
+
+def unix_sockets() -> list[list[str]]:
+    return [line.split() for line in Path("/proc/net/unix").read_text().splitlines()[1:]]
+
+
 def children(pid: int) -> list[int]:
     return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
@@ -237,10 +246,13 @@ class Pace:
 
 @dataclass
 class Looks:
-    """At everything that runs for long; workers: the recordings' processes, each by its most."""
+    """At everything that runs for long; workers: the recordings' processes, each by its most. http: what the one that
+    answers listens on: by its few descriptors alone a worker that begins or ends would be taken for it.
+    """
 
     watch: int
     top: int | None
+    http: Path
     memory: dict[str, Series] = field(default_factory=dict)
     open: dict[str, Series] = field(default_factory=dict)
     workers: dict[int, int] = field(default_factory=dict)
@@ -253,7 +265,7 @@ class Looks:
             with suppress(OSError):
                 if bpf_objects(pid)["prog"]:
                     self.workers[pid] = max(self.workers.get(pid, 0), resident(pid))
-                elif descriptors(pid) < 8:
+                elif listens(pid, self.http):
                     lasting["http"] = pid
         for name, pid in lasting.items():
             self.memory.setdefault(name, Series()).add(at, resident(pid))
@@ -340,7 +352,7 @@ def soak(hours: float) -> list[str]:
         words = [MEMTOLL, "top", "--all", "--batch", "-I", "5s"]
         top = spawn(words, stdout=subprocess.DEVNULL, stderr=None)
         stack.callback(end, top)
-        looks, began = Looks(watch.pid, top.pid), time.monotonic()
+        looks, began = Looks(watch.pid, top.pid, place / "http"), time.monotonic()
         while (at := time.monotonic() - began) < seconds:
             assert watch.poll() is None, "the watch has ended"
             if looks.top and top.poll() is not None:
