@@ -99,8 +99,9 @@ def descriptors(pid: int) -> int:
 
 
 def listens(pid: int, place: Path) -> bool:
+    """By what it has in place of a standard output; others inherit the socket for a moment."""
     sockets = {f"socket:[{words[6]}]" for words in unix_sockets() if words[7:] == [str(place)]}
-    return not sockets.isdisjoint(str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir())
+    return str(Path(f"/proc/{pid}/fd/1").readlink()) in sockets
 
 
 def unix_sockets() -> list[list[str]]:
