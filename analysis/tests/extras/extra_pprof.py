@@ -23,7 +23,7 @@ GO_CACHE = Path.home() / ".cache" / "go-build"
 
 
 def output(words: list[str], home: Path, **variables: str) -> str:
-    """The time limit is test_extras.py's: on a new machine go compiles pprof first, for minutes where others compute."""
+    """The time limit is test_extras.py's: on a new machine go compiles pprof first, for minutes beside others."""
     environment = {"HOME": str(home), "PATH": "/usr/bin:/bin"} | variables
     done = subprocess.run(words, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr
