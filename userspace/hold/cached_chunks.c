@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-#define HEADER 16
+#include "hold/chunk_header.h"
+
 #define SMALL_BINS 64
 #define BINS_MAX 76
 #define STRANGE_MOST 2 /* bins of a cache that change while it is read */
@@ -100,14 +101,15 @@ static bool is_cache(const struct heap_walk *walk, const struct cache_chunk *cac
 		if (!bins[i].count || !bins[i].first)
 			continue;
 		used++;
-		wrong += !fits_bin(heap_walk_find(walk, bins[i].first - HEADER), i);
+		wrong += !fits_bin(heap_walk_find(walk, bins[i].first - CHUNK_HEADER), i);
 	}
 	return wrong * 4 <= used;
 }
 
 static uint64_t link_of(const struct heap_walk *walk, const struct kept_chunk *kept)
 {
-	return walk->heaps->mangled ? kept->link ^ (kept->address + HEADER) >> 12 : kept->link;
+	return walk->heaps->mangled ? kept->link ^ (kept->address + CHUNK_HEADER) >> 12 :
+				      kept->link;
 }
 
 static void change_kind(struct heap_walk *walk, struct kept_chunk *kept, enum chunk_kind kind)
@@ -136,7 +138,7 @@ static bool take_bin(struct heap_walk *walk, const struct cache_bin *bin, unsign
 	uint64_t at = bin->first, left;
 
 	for (left = bin->count; left && at; left--) {
-		struct kept_chunk *kept = heap_walk_find(walk, at - HEADER);
+		struct kept_chunk *kept = heap_walk_find(walk, at - CHUNK_HEADER);
 
 		if (!fits_bin(kept, number))
 			return false;

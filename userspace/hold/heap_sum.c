@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "hold/heap_sum.h"
 
+#include "hold/chunk_header.h"
 #include "hold/locked_ranges.h"
 
 #define CHUNK_STRUCT 48ULL /* sizeof(struct malloc_chunk) */
-#define HEADER 16U	   /* from a chunk to what malloc returns */
 /* Below less than this no end of a heap matters. */
 #define BELOW_LEAST (16 * VIEW_PAGE)
 
@@ -130,7 +130,7 @@ static void keep_pin(const struct summing *summing, const struct run *run, uint6
 
 	if (!bytes || !live_before(summing, run, &block.address))
 		return;
-	block.address += HEADER;
+	block.address += CHUNK_HEADER;
 	pinning_add(&summing->all->pinning, &block);
 }
 
@@ -151,7 +151,7 @@ static void keep_end(const struct summing *summing, const struct run *run)
 	    end.below < BELOW_LEAST || end.above > end.below ||
 	    !live_before(summing, run, &end.address))
 		return;
-	end.address += HEADER;
+	end.address += CHUNK_HEADER;
 	g_array_append_val(summing->all->pinning.ends, end);
 }
 

@@ -6,11 +6,8 @@
 
 #include "hold/block_reader.h"
 #include "hold/cached_chunks.h"
+#include "hold/chunk_header.h"
 
-#define PREVIOUS_IN_USE 1U
-#define IS_MMAPPED 2U
-#define NON_MAIN 4U
-#define FENCE 16       /* size of a fencepost */
 #define AGAIN_MAX 2    /* reads of what does not fit */
 #define AGREE_LEAST 32 /* chunks in a row, to find where one begins */
 #define WALKS_MAX 3
@@ -90,14 +87,15 @@ static bool read_header(struct walker *walker, uint64_t address, struct header *
 
 	if (!words)
 		return false;
-	flags = words[1] & 7;
+	flags = words[1] & CHUNK_FLAGS;
 	*header = (struct header){
 		.address = address,
-		.size = words[1] & ~7ULL,
-		.previous_in_use = flags & PREVIOUS_IN_USE,
+		.size = words[1] & ~CHUNK_FLAGS,
+		.previous_in_use = flags & CHUNK_PREVIOUS_IN_USE,
 		.previous_size = words[0],
 	};
-	if (flags & IS_MMAPPED || (walker->main && flags & NON_MAIN) || header->size % 16)
+	if (flags & CHUNK_IS_MMAPPED || (walker->main && flags & CHUNK_NON_MAIN) ||
+	    header->size % 16)
 		header->size = 1; /* fits nothing */
 	return true;
 }
@@ -113,10 +111,10 @@ static bool fits(const struct walker *walker, const struct header *header, uint6
 	if (header->address == heap->top)
 		return header->size == left;
 	if (header->size == 0)
-		return left == FENCE;
-	if (header->size == FENCE)
-		return left == 2 * FENCE || (walker->main && !heap->top) ||
-		       (walker->main && header->address + FENCE < heap->top);
+		return left == CHUNK_FENCE;
+	if (header->size == CHUNK_FENCE)
+		return left == 2 * CHUNK_FENCE || (walker->main && !heap->top) ||
+		       (walker->main && header->address + CHUNK_FENCE < heap->top);
 	return header->size >= SMALL_LEAST && header->size <= left &&
 	       (!heap->top || header->address > heap->top ||
 		header->size <= heap->top - header->address);
@@ -189,8 +187,8 @@ static void take(struct walker *walker, const struct header *header, enum chunk_
 {
 	struct heap_chunks *out = walker->out;
 
-	if (header->size == FENCE) {
-		add_bytes(walker, &out->overhead, header->address, header->address + FENCE);
+	if (header->size == CHUNK_FENCE) {
+		add_bytes(walker, &out->overhead, header->address, header->address + CHUNK_FENCE);
 		walker->live_before = 0;
 		return;
 	}
@@ -260,11 +258,11 @@ static bool agrees(struct walker *walker, uint64_t address)
 			return i > 0;
 		walker->walk->searched++;
 		if (!read_header(walker, address, &header) || !fits(walker, &header, last) ||
-		    (header.size < SMALL_LEAST && (header.size != FENCE || !walker->main)))
+		    (header.size < SMALL_LEAST && (header.size != CHUNK_FENCE || !walker->main)))
 			return false;
 		last = header.size;
 		address += header.size;
-		fences = header.size == FENCE ? fences + 1 : 0;
+		fences = header.size == CHUNK_FENCE ? fences + 1 : 0;
 		if (fences == 2)
 			return i > 1 && address % VIEW_PAGE == 0;
 	}
@@ -337,7 +335,7 @@ static uint64_t on_damage(struct walker *walker, uint64_t address)
 	if (walker->again++ < AGAIN_MAX) {
 		out->read_again++;
 		start = walker->last.size ? walker->last.address : address;
-		walker->fences -= walker->last.size == FENCE;
+		walker->fences -= walker->last.size == CHUNK_FENCE;
 		walker->last.size = 0;
 		return start;
 	}
@@ -387,7 +385,7 @@ static uint64_t step(struct walker *walker, uint64_t address)
 		return walker->out->heap->end;
 	}
 	if (!header.size) {
-		add_bytes(walker, &walker->out->overhead, address, address + FENCE);
+		add_bytes(walker, &walker->out->overhead, address, address + CHUNK_FENCE);
 		return walker->out->heap->end;
 	}
 	word = block_reader_get(&walker->reader, address + 16, 8);
@@ -395,7 +393,7 @@ static uint64_t step(struct walker *walker, uint64_t address)
 	header.word = word ? *word : 0;
 	if (header.size == 0x250 || header.size == 0x290 || header.size == 0x300)
 		keep_cache(walker, &header);
-	walker->fences = header.size == FENCE ? walker->fences + 1 : 0;
+	walker->fences = header.size == CHUNK_FENCE ? walker->fences + 1 : 0;
 	walker->last = header;
 	return address + header.size;
 }
@@ -409,7 +407,7 @@ static void walk_heap(struct walker *walker)
 	while (address + 16 <= out->heap->end && !walker->reader.gone)
 		address = step(walker, address);
 	/* Where the break could grow no more, fenceposts end it. */
-	if (walker->last.size == FENCE && walker->fences >= 2)
+	if (walker->last.size == CHUNK_FENCE && walker->fences >= 2)
 		take_last(walker, true);
 	/* No successor says whether the last one is free. */
 	if (walker->last.size)

@@ -4,6 +4,7 @@
 #include <glib.h>
 #include <string.h>
 
+#include "hold/chunk_header.h"
 #include "hold/malloc_numbers.h"
 #include "hold/mapped_heaps.h"
 
@@ -182,25 +183,32 @@ static uint64_t writable_end(const struct maps *maps, uint64_t address)
 	return end;
 }
 
+bool malloc_top_read(const struct memory_view *view, const struct malloc_arena *arena,
+		     uint64_t from, uint64_t most, uint64_t *top, uint64_t *size)
+{
+	uint64_t now = 0;
+	unsigned int i;
+
+	for (i = 0; i < TOP_READS && (!i || now != *top); i++)
+		if (!view->read(view->context, arena->top_at, top, sizeof(*top)) || *top < from ||
+		    *top >= most || *top % 16 ||
+		    !view->read(view->context, *top + 8, size, sizeof(*size)) ||
+		    !view->read(view->context, arena->top_at, &now, sizeof(now)))
+			return false;
+	*size &= ~CHUNK_FLAGS;
+	return *size >= 16 && *size % 16 == 0 && *size <= most - *top;
+}
+
 void malloc_heap_refresh(const struct memory_view *view, const struct malloc_heaps *found,
 			 struct malloc_heap *heap, uint64_t most)
 {
 	const struct malloc_arena *arena =
 		&g_array_index(found->arenas, struct malloc_arena, heap->arena);
-	uint64_t top, size, now = 0;
-	unsigned int i;
+	uint64_t top, size;
 
 	heap->top = 0;
 	heap->brk = false;
-	/* Its size is of the same moment. */
-	for (i = 0; i < TOP_READS && (!i || now != top); i++)
-		if (!view->read(view->context, arena->top_at, &top, sizeof(top)) ||
-		    top < heap->first || top >= most || top % 16 ||
-		    !view->read(view->context, top + 8, &size, sizeof(size)) ||
-		    !view->read(view->context, arena->top_at, &now, sizeof(now)))
-			return;
-	size &= ~7ULL;
-	if (size < 16 || size % 16 || size > most - top)
+	if (!malloc_top_read(view, arena, heap->first, most, &top, &size))
 		return;
 	heap->top = top;
 	heap->end = top + size;

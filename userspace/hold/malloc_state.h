@@ -76,6 +76,12 @@ const char *malloc_heaps_find(const struct memory_view *view, const struct maps 
 			      const struct mapping *const *data, size_t data_count, uint64_t par,
 			      unsigned int version, struct malloc_heaps *found);
 /*
+ * Where the arena's top begins, between from and most, and its size, of one moment, if a few tries
+ * are enough: the program goes on. False: it is somewhere else, or what is there is none.
+ */
+bool malloc_top_read(const struct memory_view *view, const struct malloc_arena *arena,
+		     uint64_t from, uint64_t most, uint64_t *top, uint64_t *size);
+/*
  * The arena's top may have moved since it was read: where the heap's last chunk begins and ends now.
  * most: the heap ends there at the latest.
  */

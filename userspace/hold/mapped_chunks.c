@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "hold/mapped_chunks.h"
 
+#include "hold/chunk_header.h"
 #include "hold/page_search.h"
 
-#define FLAGS 7U
-#define IS_MMAPPED 2U
 #define MMAP_HUGE 1U /* in the word before the size; from 2.43 on */
 
 struct search {
@@ -17,9 +16,9 @@ uint64_t mapped_chunk_size(struct block_reader *reader, uint64_t address, uint64
 	const uint64_t *words = block_reader_get(reader, address, 16);
 	uint64_t size;
 
-	if (!words || words[0] > MMAP_HUGE || (words[1] & FLAGS) != IS_MMAPPED)
+	if (!words || words[0] > MMAP_HUGE || (words[1] & CHUNK_FLAGS) != CHUNK_IS_MMAPPED)
 		return 0;
-	size = words[1] & ~(uint64_t)FLAGS;
+	size = words[1] & ~CHUNK_FLAGS;
 	/* From 2.43 on without the header. */
 	if (size % VIEW_PAGE == VIEW_PAGE - 16)
 		size += 16;

@@ -3,15 +3,11 @@
 
 #include <glib.h>
 
+#include "hold/chunk_header.h"
 #include "hold/mapped_chunks.h"
 #include "hold/page_search.h"
 
-#define FLAGS 7U
-#define PREVIOUS_IN_USE 1U
-#define HEADER 16
-#define FENCE 16
 #define AGREE_LEAST 32 /* chunks in a row that are no chance */
-#define TOP_READS 8
 /* Headers that led to nothing; a block read costs as much as many of them. May be made on purpose. */
 #define WASTE_MAX (8U << 20)
 #define BLOCK_WASTE 256
@@ -29,7 +25,7 @@ struct search {
 
 static uint64_t size_of(const uint64_t *words)
 {
-	return words[1] & ~(uint64_t)FLAGS;
+	return words[1] & ~CHUNK_FLAGS;
 }
 
 /*
@@ -38,32 +34,24 @@ static uint64_t size_of(const uint64_t *words)
  */
 static uint64_t find_top_end(const struct search *search)
 {
-	const struct memory_view *view = search->view;
-	uint64_t top, words[2], now, end;
-	unsigned int i;
+	uint64_t top, size;
 
-	for (i = 0; i < TOP_READS; i++) {
-		if (!view->read(view->context, search->arena->top_at, &top, sizeof(top)) ||
-		    !view->read(view->context, top, words, sizeof(words)) ||
-		    !view->read(view->context, search->arena->top_at, &now, sizeof(now)))
-			return 0;
-		end = top + size_of(words);
-		if (now == top && end > top && end % VIEW_PAGE == 0)
-			return end;
-	}
-	return 0;
+	return malloc_top_read(search->view, search->arena, VIEW_PAGE, UINT64_MAX, &top, &size) ?
+		       top + size :
+		       0;
 }
 
 /* The first chunk of a mapping has none before it, whose size could be there. */
 static bool begins(const uint64_t *words)
 {
-	return words && !words[0] && (words[1] & FLAGS) == PREVIOUS_IN_USE && size_of(words);
+	return words && !words[0] && (words[1] & CHUNK_FLAGS) == CHUNK_PREVIOUS_IN_USE &&
+	       size_of(words);
 }
 
 static bool is_chunk(const uint64_t *words, uint64_t left)
 {
-	return words && size_of(words) >= FENCE && size_of(words) % 16 == 0 &&
-	       size_of(words) <= left && !(words[1] & FLAGS & ~PREVIOUS_IN_USE);
+	return words && size_of(words) >= CHUNK_FENCE && size_of(words) % 16 == 0 &&
+	       size_of(words) <= left && !(words[1] & CHUNK_FLAGS & ~CHUNK_PREVIOUS_IN_USE);
 }
 
 /*
@@ -77,15 +65,15 @@ static struct page_found chunks_at(struct search *search, struct block_reader *r
 	struct page_found found = { VIEW_PAGE, false };
 	unsigned int fences = 0;
 
-	if (search->waste >= WASTE_MAX || !begins(block_reader_get(reader, start, HEADER)))
+	if (search->waste >= WASTE_MAX || !begins(block_reader_get(reader, start, CHUNK_HEADER)))
 		return found;
-	while (most - at >= HEADER) {
-		const uint64_t *words = block_reader_get(reader, at, HEADER);
+	while (most - at >= CHUNK_HEADER) {
+		const uint64_t *words = block_reader_get(reader, at, CHUNK_HEADER);
 
 		if (!is_chunk(words, most - at))
 			break;
 		steps++;
-		fences = size_of(words) == FENCE ? fences + 1 : 0;
+		fences = size_of(words) == CHUNK_FENCE ? fences + 1 : 0;
 		at += size_of(words);
 		if ((fences == 2 || at == search->top_end) && at % VIEW_PAGE == 0)
 			return (struct page_found){ at - start, true };

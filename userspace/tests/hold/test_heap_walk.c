@@ -1,63 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Heaps made by hand, also damaged ones: what is live, what is free and how, what would come back. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-#include "hold/heap_sum.h"
-#include "tests/hold/heap_image.h"
-
-#define HEAD_226 104
-#define HEAD_236 112
-#define HEAD_243 24
-#define SIZE (64 * VIEW_PAGE)
-#define END (IMAGE_HEAP + SIZE)
-
-struct looked {
-	const char *unknown;
-	struct malloc_heaps heaps;
-	struct heap_walk walk;
-	struct heap_sum sum;
-};
-
-static void look(struct heap_image *image, unsigned int version, struct looked *looked)
-{
-	const struct mapping *data[] = { maps_find(&image->maps, IMAGE_DATA) };
-
-	*looked = (struct looked){ 0 };
-	looked->unknown = malloc_heaps_find(&image->view, &image->maps, data, 1, IMAGE_PAR, version,
-					    &looked->heaps);
-	if (looked->unknown)
-		return;
-	heap_walk_init(&looked->walk, &image->view, &looked->heaps, false);
-	heap_walk_run(&looked->walk);
-	heap_sum_make(&looked->walk, &looked->sum);
-}
-
-static void forget(struct looked *looked)
-{
-	heap_sum_free(&looked->sum);
-	heap_walk_free(&looked->walk);
-	malloc_heaps_free(&looked->heaps);
-}
-
-/* Every byte of the heaps is of some kind. */
-static uint64_t all_bytes(const struct arena_sum *sum)
-{
-	return arena_free(sum).bytes + sum->bytes[CHUNK_LIVE].bytes + sum->overhead.bytes +
-	       sum->unread.bytes + sum->hidden.bytes;
-}
-
-static void assert_kind(const struct looked *looked, enum chunk_kind kind, uint64_t count,
-			uint64_t bytes)
-{
-	assert_int_equal(looked->sum.all.counts[kind], count);
-	assert_int_equal(looked->sum.all.bytes[kind].bytes, bytes);
-}
+#include "tests/hold/looked.h"
 
 static void test_kinds(void **state)
 {
@@ -463,133 +408,6 @@ static void test_foreign(void **state)
 	image_free(&image);
 }
 
-#define MAPPED 0x7f0800000000ULL
-#define MAPPED_SIZE (16 * VIEW_PAGE)
-
-/* A heap that is full, with the fenceposts that are put where the next is somewhere else. */
-static void put_full(struct heap_image *image, uint64_t start, uint64_t end)
-{
-	uint64_t at = put_chunk(image, start, 0x3010, true);
-
-	at = put_chunk(image, at, end - 32 - at, false);
-	at = put_chunk(image, at, 16, true);
-	put_chunk(image, at, 16, true);
-}
-
-/* Where the break cannot grow: the last mapping has the top, those before it lie behind. */
-static void make_mapped(struct heap_image *image)
-{
-	uint64_t at;
-
-	image_init(image, HEAD_236, true, SIZE);
-	image->mappings[0].path = "[heap]";
-	/* Another's memory that begins where the heap ends; and some that begins as chunks do. */
-	image_add_region(image, END, 4 * VIEW_PAGE);
-	image_add_region(image, MAPPED, 4 * MAPPED_SIZE);
-	image_finish(image);
-	put_word(image, IMAGE_ARENA, 2ULL << 32); /* not contiguous */
-	put_word(image, IMAGE_ARENA + HEAD_236 + BIN_WORDS * 8 + 40, SIZE + 3 * MAPPED_SIZE);
-	put_full(image, IMAGE_HEAP, END);
-	put_chunk(image, MAPPED, 0x2000, true);
-	put_chunk(image, MAPPED + 0x2000, 0x2000, true);
-	at = put_chunk(image, MAPPED + MAPPED_SIZE, 0x1000, true);
-	put_top(image, IMAGE_ARENA, at, MAPPED + 2 * MAPPED_SIZE);
-	put_full(image, MAPPED + 2 * MAPPED_SIZE, MAPPED + 3 * MAPPED_SIZE);
-	put_full(image, MAPPED + 3 * MAPPED_SIZE, MAPPED + 4 * MAPPED_SIZE);
-}
-
-static void test_mapped_heaps(void **state)
-{
-	struct heap_image image;
-	struct looked looked;
-	uint64_t size;
-
-	(void)state;
-	make_mapped(&image);
-	look(&image, 236, &looked);
-	assert_null(looked.unknown);
-	assert_int_equal(looked.heaps.lost_heaps, 0);
-	/* The break's, the one with the top, and two side by side. */
-	assert_int_equal(looked.heaps.heaps->len, 3);
-	assert_int_equal(all_bytes(&looked.sum.all), SIZE + 3 * MAPPED_SIZE);
-	assert_int_equal(looked.sum.all.unread.bytes, 0);
-	assert_int_equal(looked.sum.damages, 0);
-	assert_kind(&looked, CHUNK_LIVE, 4, 3 * 0x3010 + 0x1000);
-	assert_kind(&looked, CHUNK_TOP, 1, MAPPED_SIZE - 0x1000);
-	assert_int_equal(looked.sum.all.counts[CHUNK_LARGE], 3);
-	assert_int_equal(looked.sum.all.overhead.bytes, 3 * 32);
-	/* Nothing goes back from the end of a mapping. */
-	assert_int_equal(looked.sum.all.trim_top.bytes, 0);
-	forget(&looked);
-	/* Behind a page that is not there the last chunks are known by the fenceposts at the end. */
-	image.regions[0].states[0] = PAGE_SWAPPED;
-	look(&image, 236, &looked);
-	assert_int_equal(looked.sum.all.hidden.bytes, 0x3010);
-	assert_int_equal(looked.sum.all.counts[CHUNK_LARGE], 3);
-	assert_int_equal(all_bytes(&looked.sum.all), SIZE + 3 * MAPPED_SIZE);
-	forget(&looked);
-	image.regions[0].states[0] = PAGE_RESIDENT;
-	/* A header that is not in memory: its heap is not known, and counted. */
-	image.regions[3].states[3 * MAPPED_SIZE / VIEW_PAGE] = PAGE_SWAPPED;
-	look(&image, 236, &looked);
-	assert_int_equal(looked.heaps.lost_heaps, 1);
-	assert_int_equal(all_bytes(&looked.sum.all), SIZE + 2 * MAPPED_SIZE);
-	assert_int_equal(image.absent_reads, 0);
-	forget(&looked);
-	/* One that never ends is none. */
-	image.regions[3].states[3 * MAPPED_SIZE / VIEW_PAGE] = PAGE_RESIDENT;
-	size = get_word(&image, MAPPED + 4 * MAPPED_SIZE - 8);
-	put_word(&image, MAPPED + 4 * MAPPED_SIZE - 8, size + 16);
-	look(&image, 236, &looked);
-	assert_int_equal(looked.heaps.lost_heaps, 1);
-	forget(&looked);
-	image_free(&image);
-}
-
-/* More is taken from the top when its mapping is read: before that, or after it. */
-struct moving {
-	struct heap_image image;
-	bool after;
-	bool moved;
-};
-
-static bool read_and_move(void *context, uint64_t address, void *to, size_t size)
-{
-	struct moving *moving = context;
-	uint64_t top = MAPPED + MAPPED_SIZE + 0x1000;
-	bool read;
-
-	if (size < VIEW_PAGE || address > top || top >= address + size || moving->moved)
-		return image_read(&moving->image, address, to, size);
-	moving->moved = true;
-	read = moving->after && image_read(&moving->image, address, to, size);
-	put_top(&moving->image, IMAGE_ARENA, put_chunk(&moving->image, top, 0x230, true),
-		MAPPED + 2 * MAPPED_SIZE);
-	return moving->after ? read : image_read(&moving->image, address, to, size);
-}
-
-static void test_mapped_heap_that_moves(void **state)
-{
-	struct looked looked;
-	int after;
-
-	(void)state;
-	for (after = 0; after < 2; after++) {
-		struct moving moving = { .after = after };
-
-		make_mapped(&moving.image);
-		moving.image.view.read = read_and_move;
-		look(&moving.image, 236, &looked);
-		assert_true(moving.moved);
-		assert_int_equal(looked.heaps.lost_heaps, 0);
-		assert_int_equal(looked.heaps.heaps->len, 3);
-		assert_int_equal(all_bytes(&looked.sum.all), SIZE + 3 * MAPPED_SIZE);
-		assert_kind(&looked, CHUNK_TOP, 1, MAPPED_SIZE - 0x1230);
-		forget(&looked);
-		image_free(&moving.image);
-	}
-}
-
 #define REPAIRED (IMAGE_HEAP + 0x100)
 
 static void repair(void *context)
@@ -784,16 +602,15 @@ static void test_any(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_kinds),	     cmocka_unit_test(test_pinning),
-		cmocka_unit_test(test_trim_rule),    cmocka_unit_test(test_fast),
-		cmocka_unit_test(test_cache),	     cmocka_unit_test(test_arenas),
-		cmocka_unit_test(test_loops),	     cmocka_unit_test(test_fast_loop),
-		cmocka_unit_test(test_damage),	     cmocka_unit_test(test_garbage),
-		cmocka_unit_test(test_swapped),	     cmocka_unit_test(test_states),
-		cmocka_unit_test(test_not_found),    cmocka_unit_test(test_any),
-		cmocka_unit_test(test_changing),     cmocka_unit_test(test_foreign),
-		cmocka_unit_test(test_mapped_heaps), cmocka_unit_test(test_mapped_heap_that_moves),
-		cmocka_unit_test(test_data_pages),   cmocka_unit_test(test_cache_behind_blocks),
+		cmocka_unit_test(test_kinds),	   cmocka_unit_test(test_pinning),
+		cmocka_unit_test(test_trim_rule),  cmocka_unit_test(test_fast),
+		cmocka_unit_test(test_cache),	   cmocka_unit_test(test_arenas),
+		cmocka_unit_test(test_loops),	   cmocka_unit_test(test_fast_loop),
+		cmocka_unit_test(test_damage),	   cmocka_unit_test(test_garbage),
+		cmocka_unit_test(test_swapped),	   cmocka_unit_test(test_states),
+		cmocka_unit_test(test_not_found),  cmocka_unit_test(test_any),
+		cmocka_unit_test(test_changing),   cmocka_unit_test(test_foreign),
+		cmocka_unit_test(test_data_pages), cmocka_unit_test(test_cache_behind_blocks),
 	};
 
 	alarm(100); /* a hang is a failure */
