@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * holder.c: SHAPE [MIB [walled | heapless]]: memory that is held in one of several ways, at rest. Says what mallinfo2(3)
- * says, an object of JSON, at the start and for every line "info" on stdin; for "trim" what is
- * resident before and after malloc_trim(0); for "leak" 83 more blocks stay, and as many come and go;
- * for a shape that is taken up, too; for "work MS" how many of the blocks of "full" it has replaced
- * in so many milliseconds; for "turn MS" it takes and frees blocks again and again for so long, and
- * says how many faults that took.
+ * holder.c: SHAPE [MIB [walled | heapless]]: memory that is held in one of several ways, at rest.
+ * Says what mallinfo2(3) says, an object of JSON, at the start and for every line "info" on stdin;
+ * for "trim" what is resident before and after malloc_trim(0); for "leak" 83 more blocks stay, and
+ * as many come and go; for a shape that is taken up, too; for "work MS" how many of the blocks of
+ * "full" it has replaced in so many milliseconds; for "turn MS" it takes and frees blocks again and
+ * again for so long, and says how many faults that took.
  * walled: of a heap that cannot grow any more (wall.h); heapless: of one that never could. Its own
  * output needs no memory of malloc's.
  */
