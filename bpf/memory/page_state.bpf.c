@@ -159,11 +159,17 @@ static __always_inline __u64 folio_beyond(__u64 address, __u64 table, __u32 slot
 	return count;
 }
 
+/* Without a branch, or the verifier would look at every window there can be. */
+__noinline __u32 bits_in(__u32 window)
+{
+	return __builtin_popcount(window);
+}
+
 /*
  * Bit i: the window's page i is of the folio of its page `own`. A fault in anonymous memory maps
  * that folio and no other: what else is present by now, another thread's fault has mapped.
  */
-static __always_inline __u32 folio_in_window(__u64 entry, __u32 own)
+__noinline __u32 folio_in_window(__u64 entry, __u32 own)
 {
 	__u64 place, count, end;
 	__u32 first;
@@ -181,18 +187,16 @@ static __always_inline __u64 pages_around(struct open_fault *fault, __u64 table,
 					  __u64 area_end)
 {
 	__u32 own = (fault->address >> 12) % TABLE_PAGES, first = fault->window_first, fresh;
-	__u64 pages, before, beyond, address = fault->address;
+	__u64 pages, beyond, address = fault->address;
 
 	fresh = window_present(table, first, fault->entries) & ~fault->window;
 	fresh |= 1U << ((own - first) & 31);
 	if (fault->fault_class == FAULT_ZERO || fault->fault_class == FAULT_SWAP ||
 	    fault->fault_class == FAULT_SHARED_ZERO)
 		fresh &= folio_in_window(table_entry(table, own), (own - first) & 31);
-	/* Counted without a branch, or the verifier would look at every window there can be. */
-	pages = __builtin_popcount(fresh);
-	before = __builtin_popcount((fresh & -fresh) - 1);
+	pages = bits_in(fresh);
 	fault->address -= (own - first) * MEMTOLL_PAGE_SIZE;
-	fault->address += before * MEMTOLL_PAGE_SIZE;
+	fault->address += bits_in((fresh & -fresh) - 1) * MEMTOLL_PAGE_SIZE;
 	if (fresh & 1) {
 		beyond = folio_beyond(address, table, first, false, area_start, area_end);
 		pages += beyond;

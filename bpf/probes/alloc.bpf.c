@@ -410,36 +410,39 @@ static __always_inline int on_entry(struct pt_regs *ctx, __u64 cookie, struct ta
 	return 0;
 }
 
-static __always_inline void block_made(struct task_struct *task, struct thread *thread, __u32 fn,
-				       __u64 addr, __u64 end_ns, const struct call_end *end,
-				       __u64 stack_id)
+/*
+ * The open call has made a block that is followed, or moved one, or failed to. A global function, as
+ * what comes before it in a return comes in many ways.
+ */
+__noinline int block_made(struct thread *thread, __u32 fn, __u64 end_ns, __u64 stack_id)
 {
-	struct open_call *call = &thread->call;
-	struct memtoll_block event = {
-		.kind = EVENT_BLOCK,
-		.tgid = task->tgid,
-		.tid = task->pid,
-		.fn = fn,
-		.flags =
-			end->flags | (addr ? 0 : BLOCK_FAILED) | (call->chosen ? BLOCK_SAMPLED : 0),
-		.addr = addr,
-		.old_addr = fn == FN_REALLOC || fn == FN_REALLOCARRAY ? call->pointer : 0,
-		.size = call->size,
-		.cleared_bytes = end->cleared,
-		.start_ns = call->start.ns,
-		.end_ns = end_ns,
-		.stack_id = stack_id,
-	};
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct memtoll_block event = { .kind = EVENT_BLOCK, .fn = fn };
+	const struct call_end *end;
+	struct open_call *call;
+	__u64 addr;
 
+	if (!thread)
+		return 0;
+	call = &thread->call;
+	end = &thread->ended;
+	addr = end->addr;
+	event.tgid = task->tgid;
+	event.tid = task->pid;
+	event.flags = end->flags | (addr ? 0 : BLOCK_FAILED) | (call->chosen ? BLOCK_SAMPLED : 0);
+	event.addr = addr;
+	event.old_addr = fn == FN_REALLOC || fn == FN_REALLOCARRAY ? call->pointer : 0;
+	event.size = call->size;
+	event.cleared_bytes = end->cleared;
+	event.start_ns = call->start.ns;
+	event.end_ns = end_ns;
+	event.stack_id = stack_id;
 	if (event.old_addr && (addr || !call->size))
 		forget_block(task->tgid, event.old_addr);
 	if (addr && (call->size >= cfg_min_size || call->chosen))
 		follow_block(task->tgid, addr, call->size);
-	/* Faults inside the call wait in the ledger for the block that comes next. */
-	fault_settle(thread);
-	if (thread->run.faults && thread->run.last_ns >= call->start.ns)
-		run_emit(thread);
 	block_emit(&event);
+	return 0;
 }
 
 /* A call that is over, to its site's sums. */
@@ -577,8 +580,13 @@ static __always_inline int on_return(struct pt_regs *ctx, struct task_struct *ta
 	}
 	if (call->size >= LARGE_REQUEST)
 		thread->frees = 0;
-	if (is_followed_call(call))
-		block_made(task, thread, fn, addr, now, end, key.stack_id);
+	if (is_followed_call(call)) {
+		/* Faults inside the call wait in the ledger for the block that comes next. */
+		fault_settle(thread);
+		if (thread->run.faults && thread->run.last_ns >= call->start.ns)
+			run_emit(thread);
+		block_made(thread, fn, now, key.stack_id);
+	}
 	thread->in_fn = FN_NONE;
 	thread->returned_ns = now;
 	windows_end(now);

@@ -61,11 +61,14 @@ int fills_emit(struct thread *thread)
  * What the page comes in for; 0: for none of these, as in write(2). A fault whose end was not seen
  * still stands as open when the thread is long in a system call.
  */
-static __always_inline __u32 cause_of(struct task_struct *task, const struct thread *thread)
+__noinline __u32 cause_of_fill(const struct thread *thread)
 {
-	const struct open_fault *fault = &thread->fault;
+	const struct open_fault *fault;
 	bool in_call;
 
+	if (!thread)
+		return 0;
+	fault = &thread->fault;
 	if (in_read(thread))
 		return FILL_READ;
 	if (in_map(thread))
@@ -74,7 +77,7 @@ static __always_inline __u32 cause_of(struct task_struct *task, const struct thr
 	    (fault->fault_class != FAULT_FILE && fault->fault_class != FAULT_FILE_AGAIN &&
 	     fault->fault_class != FAULT_COW))
 		return 0;
-	in_call = syscall_nr((struct pt_regs *)bpf_task_pt_regs(task)) >= 0;
+	in_call = syscall_nr((struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf())) >= 0;
 	return in_call == !!(fault->flags & RUN_KERNEL_MODE) ? FILL_FAULT : 0;
 }
 
@@ -154,7 +157,7 @@ int page_filled(struct bpf_raw_tracepoint_args *ctx)
 
 	if (!thread || stopped)
 		return 0;
-	cause = cause_of(task, thread);
+	cause = cause_of_fill(thread);
 	if (!cause)
 		return 0;
 	pages = pages_of_folio(folio);

@@ -185,18 +185,21 @@ static __always_inline void key_fill(struct memtoll_read_key *key, struct task_s
  * The read that begins: whether it is timed, and whether it is passed over, as faults are
  * (fault_thinning.bpf.h).
  */
-static __always_inline bool read_is_passed(struct thread *thread, __u32 read_fn)
+__noinline int read_is_passed(struct thread *thread, __u32 read_fn)
 {
 	struct memtoll_rates *rates = rates_here();
-	struct open_read *read = &thread->read;
+	struct open_read *read;
 	__u32 draw;
 
+	if (!thread)
+		return 0;
+	read = &thread->read;
 	read->began_ns = 0;
 	read->times = 1;
 	read->rested = 0;
 	/* One call that submits many reads is looked at. */
 	if (!rates || read_fn == READ_FN_IO_SUBMIT)
-		return false;
+		return 0;
 	draw = ++rates->thinned_reads;
 	if (draw * GOLDEN_RATIO <= ~0U / READ_TIMED)
 		read->began_ns = bpf_ktime_get_ns();
@@ -207,12 +210,12 @@ static __always_inline bool read_is_passed(struct thread *thread, __u32 read_fn)
 		rates->passed_reads_open++;
 		if (read->began_ns)
 			rates->read_ns += READ_TIMED * (bpf_ktime_get_ns() - read->began_ns);
-		return true;
+		return 1;
 	}
 	read->rested = read_rest_spoken_for(thread);
 	read->times += rates->passed_reads_open + read->rested;
 	rates->passed_reads_open = 0;
-	return false;
+	return 0;
 }
 
 /* What the programs of one that was timed took before and after its own time. */

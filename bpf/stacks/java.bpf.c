@@ -9,6 +9,7 @@
 #include <bpf/bpf_core_read.h>
 
 #include "stacks/interpreter.bpf.h"
+#include "stacks/java.bpf.h"
 #include "stacks/python.bpf.h"
 
 /* Of a frame, from 64 bytes below its pointer on. */
@@ -16,6 +17,15 @@
 #define JAVA_BYTECODE 0 /* where it was at its last call, or when it last stopped */
 #define JAVA_METHOD_AT 40
 #define JAVA_BYTES 48
+
+int java_note(struct python_walk *python, struct unwind *walk)
+{
+	if (!python || !walk)
+		return 0;
+	append(&python->python, walk->bp, walk->ip, walk->exact ? PYTHON_EXACT : 0);
+	walk->irregular = 1;
+	return 0;
+}
 
 /* The innermost frame: its method, and where that is. */
 int java_top(struct python_walk *walk, const struct memtoll_target *process)

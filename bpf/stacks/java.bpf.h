@@ -14,16 +14,24 @@
 #include "state/settings.bpf.h"
 #include "wire/targets.h"
 
+/* Code of HotSpot's interpreter; none where the process has no other, or another. */
+struct java_code {
+	__u64 start;
+	__u64 bytes;
+};
+
 /*
  * No frame is noted yet. Where the interpreter's code is, if there is one: the JVM makes it when it
  * starts, and says so from then on.
  */
-static __always_inline void java_begin(
-	struct python_walk *walk, const struct memtoll_target *process, __u64 *code, __u64 *bytes)
+static __always_inline void java_begin(struct python_walk *walk,
+				       const struct memtoll_target *process, struct java_code *code)
 {
 	__u32 limit = 0;
 	__u64 queue;
 
+	code->start = 0;
+	code->bytes = 0;
 	walk->python.depth = 0;
 	if (!python_seen || !process || process->python.kind != INTERPRETER_JAVA)
 		return;
@@ -31,18 +39,14 @@ static __always_inline void java_begin(
 	if (!queue ||
 	    bpf_probe_read_user(&limit, sizeof(limit), (void *)(queue + process->python.threads)))
 		return;
-	*code = pointer_at(queue + process->python.interpreters);
-	*bytes = *code ? limit : 0;
+	code->start = pointer_at(queue + process->python.interpreters);
+	code->bytes = code->start ? limit : 0;
 }
 
 /*
  * The walk is at a frame of the interpreter. Until java_frame() its place stands for its code. No memo
  * is made of such a walk: what tells one method from another are words that it does not go by.
  */
-static __always_inline void java_note(struct python_walk *python, struct unwind *walk)
-{
-	append(&python->python, walk->bp, walk->ip, walk->exact ? PYTHON_EXACT : 0);
-	walk->irregular = 1;
-}
+int java_note(struct python_walk *python, struct unwind *walk);
 
 #endif /* MEMTOLL_JAVA_BPF_H */

@@ -25,6 +25,27 @@ int memos_clear(struct memos *known)
 	return 0;
 }
 
+/*
+ * What this step went by: the return address and, if it is not by the stack pointer alone, rbp. A
+ * saved rbp that no step goes by is the program's own value, different every time.
+ */
+int memo_add_step(struct memo *memo, __u32 step, const struct unwind *walk)
+{
+	__u64 address, used;
+
+	if (!memo || !walk || step >= MEMO_STEPS)
+		return 0;
+	address = walk->sp - 8 - memo->key.sp;
+	used = walk->used_at - memo->key.sp;
+	memo->address_at[step] = address;
+	memo->used_at[step] = used;
+	memo->hash = mix(mix(memo->hash, walk->ip), walk->used_word);
+	memo->bytes = address + 8;
+	memo->beyond |=
+		(address | used | (address - used)) >> MEMO_BYTES_LOG | ((address | used) & 7);
+	return 0;
+}
+
 static __always_inline bool memo_is_of(const struct memo *memo, const struct memo_key *key)
 {
 	return memo->key.ip == key->ip && memo->key.sp == key->sp &&

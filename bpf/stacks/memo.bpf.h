@@ -79,6 +79,7 @@ extern struct memo_places_map memo_places SEC(".maps");
 
 __u64 memo_holds(struct memos *known, __u32 at);
 int memos_clear(struct memos *known);
+int memo_add_step(struct memo *memo, __u32 step, const struct unwind *walk);
 __u64 memo_walk(struct thread *thread, __u64 ip, __u64 sp, __u64 bp, __u32 leaf);
 
 /* Of a process up to its next exec. Never 0. */
@@ -171,25 +172,6 @@ static __always_inline __u64 memo_stack(struct thread *thread, const struct pt_r
 	if (!thread->walk.stored)
 		stack_put(id, &thread->stack, &thread->python);
 	return id;
-}
-
-/*
- * What this step went by: the return address and, if it is not by the stack pointer alone, rbp. A
- * saved rbp that no step goes by is the program's own value, different every time. Without a branch
- * but for what the verifier knows.
- */
-static __always_inline void memo_add_step(struct memo *memo, __u32 step, const struct unwind *walk)
-{
-	__u64 address = walk->sp - 8 - memo->key.sp, used = walk->used_at - memo->key.sp;
-
-	if (step >= MEMO_STEPS)
-		return;
-	memo->address_at[step] = address;
-	memo->used_at[step] = used;
-	memo->hash = mix(mix(memo->hash, walk->ip), walk->used_word);
-	memo->bytes = address + 8;
-	memo->beyond |=
-		(address | used | (address - used)) >> MEMO_BYTES_LOG | ((address | used) & 7);
 }
 
 #endif /* MEMTOLL_MEMO_BPF_H */

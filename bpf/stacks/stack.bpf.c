@@ -82,9 +82,12 @@ __hidden int thread_account(__u32 tgid, __u64 ns)
  * One more frame in the id of a stack. Code without a table may be anything, and another's at the
  * same address something else.
  */
-static __always_inline void stack_mix(struct memtoll_stack *stack, __u64 place, __u64 address)
+__noinline int stack_mix(struct memtoll_stack *stack, __u64 place, __u64 address)
 {
+	if (!stack)
+		return 0;
 	stack->id = place ? mix(stack->id, place) : mix(mix(stack->id, stack->tgid), address);
+	return 0;
 }
 
 /* The frames above the walk's first one, in the allocator: two at most. */
@@ -107,11 +110,12 @@ static __always_inline void stack_mix_first(struct memtoll_stack *stack, struct 
 }
 
 /* Put the walk's frame behind the `depth` that the stack has: how many it has then. */
-static __always_inline __u32 stack_append(struct memtoll_stack *stack, const struct unwind *walk,
-					  __u32 depth)
+__noinline __u32 stack_append(struct memtoll_stack *stack, const struct unwind *walk, __u32 depth)
 {
 	__u32 word;
 
+	if (!stack || !walk)
+		return depth;
 	if (depth >= MEMTOLL_STACK_DEPTH) {
 		stack->flags |= STACK_TRUNCATED;
 		return depth;
@@ -131,6 +135,8 @@ __noinline int stack_end(struct memtoll_stack *stack, const struct unwind *walk,
 {
 	if (!stack || !walk)
 		return 0;
+	walk_account(stack->tgid, bpf_ktime_get_ns() - walk->began_ns, 1);
+	stack->id += !stack->id; /* 0 means "no stack" */
 	stack->flags |= walk->flags;
 	stack->stop = walk->stop;
 	if (walk->stop && stack->how == UNWIND_CFI)
@@ -146,14 +152,31 @@ __noinline int stack_end(struct memtoll_stack *stack, const struct unwind *walk,
 	return 0;
 }
 
+/* By what rules to walk, what its frames are told from, and when it began. */
+__noinline int walk_begin(struct memtoll_stack *stack, struct unwind *walk,
+			  struct python_walk *python, struct java_code *java)
+{
+	struct memtoll_target *process;
+
+	if (!stack || !walk || !python || !java)
+		return 0;
+	walk->began_ns = bpf_ktime_get_ns();
+	walk->generated_bp = 0;
+	process = process_get(stack->tgid);
+	walk->process_table = process ? process->unwind_table : 0;
+	stack->how = walk->process_table ? UNWIND_CFI : UNWIND_FP;
+	java_begin(python, process, java);
+	stack_mix_first(stack, walk);
+	return 0;
+}
+
 /* A walk under way. */
 struct walking {
 	struct memtoll_stack *stack;
 	struct unwind *walk;
 	struct memo *memo; /* NULL: none is made */
 	struct python_walk *python;
-	__u64 java; /* code of Java's interpreter, and how much; 0: of another, or of none */
-	__u64 java_bytes;
+	struct java_code java;
 	__u32 depth;
 	__u32 steps;
 };
@@ -165,7 +188,7 @@ static int walk_on(__u32 i, void *context)
 	__u64 address = walking->walk->ip;
 	__u32 step;
 
-	if (address - walking->java < walking->java_bytes)
+	if (address - walking->java.start < walking->java.bytes)
 		java_note(walking->python, walking->walk);
 	step = unwind_step(walking->walk);
 
@@ -194,20 +217,11 @@ int stack_walk(struct memtoll_stack *stack, struct unwind *walk, struct memo *me
 	       struct python_walk *python)
 {
 	struct walking walking = { .stack = stack, .walk = walk, .memo = memo, .python = python };
-	struct memtoll_target *process;
-	__u32 tgid;
 
 	if (!stack || !walk || !python)
 		return 0;
-	walk->began_ns = bpf_ktime_get_ns();
-	walk->generated_bp = 0;
-	tgid = stack->tgid;
-	process = process_get(tgid);
-	walk->process_table = process ? process->unwind_table : 0;
-	stack->how = walk->process_table ? UNWIND_CFI : UNWIND_FP;
+	walk_begin(stack, walk, python, &walking.java);
 	walking.depth = stack->depth;
-	java_begin(python, process, &walking.java, &walking.java_bytes);
-	stack_mix_first(stack, walk);
 	if (memo) {
 		memo->hash = 0;
 		memo->steps = 0;
@@ -215,10 +229,7 @@ int stack_walk(struct memtoll_stack *stack, struct unwind *walk, struct memo *me
 	}
 	repeat(MEMTOLL_STACK_DEPTH, walk_on, &walking);
 	stack->depth = walking.depth;
-	stack->id += !stack->id; /* 0 means "no stack" */
-	stack_end(stack, walk, memo, walking.steps);
-	walk_account(tgid, bpf_ktime_get_ns() - walk->began_ns, 1);
-	return 0;
+	return stack_end(stack, walk, memo, walking.steps);
 }
 
 /*

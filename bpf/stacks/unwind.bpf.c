@@ -107,11 +107,13 @@ static __always_inline int step_over_signal(struct unwind *walk)
 }
 
 /* The frame's address by its rule; 0: unreadable. */
-static __always_inline __u64 frame_address(struct unwind *walk, __u32 rule)
+__noinline __u64 frame_address(struct unwind *walk, __u32 rule)
 {
 	__s64 offset = UNWIND_CFA_OFFSET(rule);
 	__u64 cfa;
 
+	if (!walk)
+		return 0;
 	switch (UNWIND_CFA(rule)) {
 	case CFA_RSP:
 		return walk->sp + offset;
@@ -176,8 +178,8 @@ static __always_inline int step_by_rule(struct unwind *walk, __u32 rule)
 
 static __always_inline int step(struct unwind *walk)
 {
+	__u32 rule, why = UNWIND_STOP_NO_MAPPING;
 	__u64 address;
-	__u32 rule;
 
 	/* A return address may be the first byte after its function: look up the call. */
 	address = walk->exact ? walk->ip : walk->ip - 1;
@@ -185,23 +187,26 @@ static __always_inline int step(struct unwind *walk)
 	if ((address < walk->start || address >= walk->end) && !unwind_mapping(walk, address)) {
 		if (walk->process_table && unwind_see_through(walk))
 			return 2;
-		return step_by_pointer(walk, UNWIND_STOP_NO_MAPPING);
+	} else if (!walk->table) {
+		why = UNWIND_STOP_NO_ROW;
+	} else {
+		walk->place = unwind_place(walk, address);
+		rule = unwind_rule(walk->table, address - walk->bias);
+		switch (UNWIND_CFA(rule)) {
+		case CFA_STOP:
+			why = UNWIND_STOP_RULE;
+			break;
+		case CFA_END:
+			walk->flags |= STACK_COMPLETE;
+			return 0;
+		case CFA_SIGNAL:
+			return step_over_signal(walk);
+		default:
+			return step_by_rule(walk, rule);
+		}
 	}
-	if (!walk->table)
-		return step_by_pointer(walk, UNWIND_STOP_NO_ROW);
-	walk->place = unwind_place(walk, address);
-	rule = unwind_rule(walk->table, address - walk->bias);
-	switch (UNWIND_CFA(rule)) {
-	case CFA_STOP:
-		return step_by_pointer(walk, UNWIND_STOP_RULE);
-	case CFA_END:
-		walk->flags |= STACK_COMPLETE;
-		return 0;
-	case CFA_SIGNAL:
-		return step_over_signal(walk);
-	default:
-		return step_by_rule(walk, rule);
-	}
+	/* Of the three reasons here, together: in line it is a hundred instructions. */
+	return step_by_pointer(walk, why);
 }
 
 /*

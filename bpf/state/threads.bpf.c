@@ -9,27 +9,18 @@ __u64 thread_owners[THREAD_PLACES];
 struct thread_places_map thread_places SEC(".maps");
 
 #define CLEARED __builtin_offsetof(struct thread, stack)
-#define CLEARED_AT_ONCE 1024 /* what the compiler makes stores of */
-_Static_assert(CLEARED > 3 * CLEARED_AT_ONCE && CLEARED <= 4 * CLEARED_AT_ONCE,
-	       "thread_clear() clears the whole of it, and nothing twice");
 
 /*
  * Not the scratch, which is most of it: of programs that make threads all the time each one would
- * take a microsecond. A global function: the verifier looks at its hundreds of stores once.
+ * take a microsecond. What it cannot read the helper makes zeros of, at one go: what a program has
+ * passed to it is filled in any case (bpf_probe_read_kernel_common() in kernel/trace/bpf_trace.c). As
+ * stores they would be hundreds, and the verifier would look at each in nearly every program.
  */
 __noinline int thread_clear(struct thread *thread)
 {
-	__u64 *at = (__u64 *)thread;
-
 	if (!thread)
 		return 0;
-	__builtin_memset(at, 0, CLEARED_AT_ONCE);
-	barrier(); /* or the compiler makes one of them again */
-	__builtin_memset(at + CLEARED_AT_ONCE / 8, 0, CLEARED_AT_ONCE);
-	barrier();
-	__builtin_memset(at + 2 * CLEARED_AT_ONCE / 8, 0, CLEARED_AT_ONCE);
-	barrier();
-	__builtin_memset(at + 3 * CLEARED_AT_ONCE / 8, 0, CLEARED - 3 * CLEARED_AT_ONCE);
+	bpf_probe_read_kernel(thread, CLEARED, NULL);
 	/* Of the interpreter's last thread, which is looked at first. */
 	thread->python.state = 0;
 	thread->sample_python.state = 0;

@@ -573,23 +573,22 @@ static void test_call_without_a_caller(void **state)
 /* Its code is there only once it has started. */
 static void test_code_of_java(void **state)
 {
-	__u64 code = 0, bytes = 0;
+	struct java_code code;
 
 	begin_java();
 	host_thread()->python.python.depth = 5;
 	python_seen = 1;
-	java_begin(&host_thread()->python, &target, &code, &bytes);
-	assert_int_equal(code, INTERPRETED);
-	assert_int_equal(bytes, INTERPRETED_BYTES);
+	java_begin(&host_thread()->python, &target, &code);
+	assert_int_equal(code.start, INTERPRETED);
+	assert_int_equal(code.bytes, INTERPRETED_BYTES);
 	assert_int_equal(host_thread()->python.python.depth, 0);
 	poke(QUEUE_POINTER, 0);
-	bytes = 0;
-	java_begin(&host_thread()->python, &target, &code, &bytes);
-	assert_int_equal(bytes, 0);
+	java_begin(&host_thread()->python, &target, &code);
+	assert_int_equal(code.bytes, 0);
 	target.python.kind = INTERPRETER_PHP;
 	poke(QUEUE_POINTER, QUEUE);
-	java_begin(&host_thread()->python, &target, &code, &bytes);
-	assert_int_equal(bytes, 0);
+	java_begin(&host_thread()->python, &target, &code);
+	assert_int_equal(code.bytes, 0);
 	python_seen = 0;
 }
 

@@ -129,6 +129,25 @@ static void test_new_programs_of_storms_have_no_stacks(void **state)
 	briefs_seen = 0;
 }
 
+/* In the place of one that ended, which has left all there is in its state: but for scratch it is new. */
+static void test_state_of_a_new_thread(void **state)
+{
+	const size_t scratch = offsetof(struct thread, stack);
+	struct thread *thread;
+	size_t i;
+
+	host_begin();
+	thread_create(&host.task);
+	thread = host_thread();
+	memset(thread, 0xa5, sizeof(*thread));
+	thread_clear(thread);
+	for (i = 0; i < scratch; i++)
+		assert_int_equal(((const unsigned char *)thread)[i], 0);
+	assert_int_equal(thread->stack.tgid, 0xa5a5a5a5);
+	assert_int_equal(thread->python.state, 0);
+	assert_int_equal(thread->sample_python.state, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -136,6 +155,7 @@ int main(void)
 		cmocka_unit_test(test_forks_are_charged),
 		cmocka_unit_test(test_storms_are_brief),
 		cmocka_unit_test(test_new_programs_of_storms_have_no_stacks),
+		cmocka_unit_test(test_state_of_a_new_thread),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
