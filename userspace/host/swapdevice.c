@@ -99,6 +99,13 @@ static GArray *read_devices(const char *prefix)
 	return devices;
 }
 
+bool swap_is_on(void)
+{
+	g_autoptr(GArray) devices = read_devices("");
+
+	return devices->len > 0;
+}
+
 static bool equal(const GArray *a, const GArray *b)
 {
 	guint i;

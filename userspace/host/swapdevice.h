@@ -12,6 +12,9 @@
 
 struct swap_devices;
 
+/* Whether any swap is on. */
+bool swap_is_on(void);
+
 /* Never NULL; empty where there is no swap or /proc/swaps cannot be read. */
 struct swap_devices *swap_devices_read(void);
 struct swap_devices *swap_devices_read_below(const char *root); /* for tests */

@@ -15,8 +15,10 @@
 
 #include "base/message.h"
 #include "bpf/wire/faults.h"
+#include "host/swapdevice.h"
 #include "memtoll.skel.h"
 #include "probes/links.h"
+#include "probes/programs.h"
 #include "probes/syscalls.h"
 
 struct probes {
@@ -134,42 +136,64 @@ static void attach_reclaim(struct probes *probes, struct memtoll_bpf *bpf)
 	attach_stall(probes, bpf->progs.memcg_begin, "mm_vmscan_memcg_reclaim_end");
 }
 
-/* Whether any swap is on: /proc/swaps has a line below its heading. */
-static bool swap_is_on(void)
+static bool is_loaded(const struct bpf_program *program)
 {
-	char heading[512], line[512];
-	FILE *file = fopen("/proc/swaps", "re");
-	bool on;
-
-	if (!file)
-		return false;
-	on = fgets(heading, sizeof(heading), file) && fgets(line, sizeof(line), file);
-	fclose(file);
-	return on;
+	return bpf_program__fd(program) >= 0;
 }
 
-bool probes_follow_swap(struct probes *probes, struct memtoll_bpf *bpf)
+static struct memtoll_bpf *load_late(struct probes *probes, enum late_programs which,
+				     const char *what)
 {
+	struct memtoll_bpf *late = programs_load_late(probes->bpf, which);
+
+	if (!late)
+		message("cannot load what follows %s: %s", what, strerror(errno));
+	return late;
+}
+
+static void attach_swap(struct probes *probes, struct memtoll_bpf *bpf)
+{
+	if (is_loaded(bpf->progs.rss_changed))
+		attach_program(probes, bpf->progs.rss_changed);
+	if (is_loaded(bpf->progs.folio_written))
+		attach_program(probes, bpf->progs.folio_written);
+	if (is_loaded(bpf->progs.memcg_counted))
+		probes->swap_in_counted = !attach_program(probes, bpf->progs.memcg_counted);
+}
+
+/* It was off when the others were loaded. */
+static bool swap_is_late(const struct memtoll_bpf *bpf)
+{
+	return (has_exact_rss_stat() || has_memcg_events()) && !is_loaded(bpf->progs.rss_changed) &&
+	       !is_loaded(bpf->progs.memcg_counted);
+}
+
+bool probes_follow_swap(struct probes *probes)
+{
+	struct memtoll_bpf *bpf = probes->bpf, *late = NULL;
+
 	if (probes->swap_followed || !swap_is_on())
 		return probes->swap_in_counted;
 	probes->swap_followed = true;
-	if (bpf_program__autoload(bpf->progs.rss_changed))
-		attach_program(probes, bpf->progs.rss_changed);
-	if (bpf_program__autoload(bpf->progs.folio_written))
-		attach_program(probes, bpf->progs.folio_written);
-	if (bpf_program__autoload(bpf->progs.memcg_counted))
-		probes->swap_in_counted = !attach_program(probes, bpf->progs.memcg_counted);
+	if (swap_is_late(bpf))
+		bpf = late = load_late(probes, LATE_SWAP, "swap");
+	if (bpf)
+		attach_swap(probes, bpf);
+	memtoll_bpf__destroy(late);
 	return probes->swap_in_counted;
 }
 
 void probes_follow_handlers(struct probes *probes)
 {
-	struct bpf_program *program = probes->bpf->progs.fault_answered;
+	struct memtoll_bpf *late;
 
-	if (!bpf_program__autoload(program) || probes->handlers_followed)
+	if (!probes->times_faults || probes->handlers_followed)
 		return;
 	probes->handlers_followed = true;
-	attach_program(probes, program);
+	late = load_late(probes, LATE_HANDLERS, "handlers of faults");
+	if (late)
+		attach_program(probes, late->progs.fault_answered);
+	memtoll_bpf__destroy(late);
 }
 
 static int attach_faults(struct probes *probes, struct memtoll_bpf *bpf)
@@ -187,7 +211,7 @@ static int attach_faults(struct probes *probes, struct memtoll_bpf *bpf)
 		return err;
 	}
 	attach_reclaim(probes, bpf);
-	probes_follow_swap(probes, bpf);
+	probes_follow_swap(probes);
 	return 0;
 }
 

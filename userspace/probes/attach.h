@@ -144,7 +144,7 @@ int probes_see(struct probes *probes, bool see);
  * Once there is swap, follow what is pushed out to it and brought in from it: call it again, swap
  * may be switched on at any time. True: each page brought in is reported (6.14 and later).
  */
-bool probes_follow_swap(struct probes *probes, struct memtoll_bpf *bpf);
+bool probes_follow_swap(struct probes *probes);
 
 /* Once faults wait for a userfaultfd's handler, follow who wakes them. Tried once. */
 void probes_follow_handlers(struct probes *probes);

@@ -11,6 +11,7 @@
 
 #include "events/sampling_table.h"
 #include "host/boot_cache.h"
+#include "host/swapdevice.h"
 #include "memtoll.skel.h"
 #include "unwind/unwind_load.h"
 
@@ -187,8 +188,26 @@ static void have_fewer(struct bpf_map *map)
 	bpf_map__set_max_entries(map, bpf_map__max_entries(map) / 4);
 }
 
+static void choose_late(struct memtoll_bpf *bpf, enum late_programs which)
+{
+	switch (which) {
+	case LATE_SWAP:
+		bpf_program__set_autoload(bpf->progs.rss_changed, has_exact_rss_stat());
+		bpf_program__set_autoload(bpf->progs.folio_written, has_exact_rss_stat());
+		bpf_program__set_autoload(bpf->progs.memcg_counted, has_memcg_events());
+		break;
+	case LATE_HANDLERS:
+		bpf_program__set_autoload(bpf->progs.fault_answered, true);
+		break;
+	}
+}
+
 static void choose(struct memtoll_bpf *bpf, const struct programs_config *config)
 {
+	if (config->faults && (config->late || swap_is_on()))
+		choose_late(bpf, LATE_SWAP);
+	if (config->faults && config->late)
+		choose_late(bpf, LATE_HANDLERS);
 	bpf_program__set_autoload(bpf->progs.process_fork, true);
 	bpf_program__set_autoload(bpf->progs.process_exec, true);
 	bpf_program__set_autoload(bpf->progs.process_exit, true);
@@ -197,10 +216,6 @@ static void choose(struct memtoll_bpf *bpf, const struct programs_config *config
 	bpf_program__set_autoload(bpf->progs.fault_begin, config->faults);
 	bpf_program__set_autoload(bpf->progs.fault_end_minor, config->faults);
 	bpf_program__set_autoload(bpf->progs.fault_end_major, config->faults);
-	bpf_program__set_autoload(bpf->progs.fault_answered, config->faults);
-	bpf_program__set_autoload(bpf->progs.rss_changed, config->faults && has_exact_rss_stat());
-	bpf_program__set_autoload(bpf->progs.folio_written, config->faults && has_exact_rss_stat());
-	bpf_program__set_autoload(bpf->progs.memcg_counted, config->faults && has_memcg_events());
 	bpf_program__set_autoload(bpf->progs.direct_begin, config->faults);
 	bpf_program__set_autoload(bpf->progs.memcg_begin, config->faults);
 	bpf_program__set_autoload(bpf->progs.reclaim_end, config->faults);
@@ -307,6 +322,42 @@ struct memtoll_bpf *programs_load(const struct programs_config *config, const ch
 		return bpf;
 	memtoll_bpf__destroy(bpf);
 	*refused = find_refused(config);
+	errno = -err;
+	return NULL;
+}
+
+/* All maps, what settings and counters are in among them. */
+static int share_maps(const struct memtoll_bpf *from, struct memtoll_bpf *with)
+{
+	struct bpf_map *map, *theirs;
+	int err;
+
+	bpf_object__for_each_map (map, with->obj) {
+		theirs = bpf_object__find_map_by_name(from->obj, bpf_map__name(map));
+		if (!theirs)
+			return -ENOENT;
+		err = bpf_map__reuse_fd(map, bpf_map__fd(theirs));
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+struct memtoll_bpf *programs_load_late(const struct memtoll_bpf *bpf, enum late_programs which)
+{
+	struct memtoll_bpf *late = memtoll_bpf__open();
+	int err;
+
+	if (!late)
+		return NULL;
+	choose_late(late, which);
+	err = share_maps(bpf, late);
+	/* Not the skeleton's own: it would map what the others have mapped. */
+	if (!err)
+		err = bpf_object__load(late->obj);
+	if (!err)
+		return late;
+	memtoll_bpf__destroy(late);
 	errno = -err;
 	return NULL;
 }

@@ -23,6 +23,13 @@ struct programs_config {
 	bool mappings;
 	bool samples;
 	bool reads;
+	bool late; /* what programs_load_late() is for, too: to see whether it loads */
+};
+
+/* What few runs need: of what all would take to load, a sixth. */
+enum late_programs {
+	LATE_SWAP,     /* where pages go to swap, and come back: where none is on */
+	LATE_HANDLERS, /* who answers faults that wait for a userfaultfd's handler */
 };
 
 /* bpf_find_vma(): 5.17, kernel commit 7c7e3d31e785. */
@@ -52,5 +59,12 @@ bool has_unwatched_tracepoints(void);
  * refuses by itself, or NULL.
  */
 struct memtoll_bpf *programs_load(const struct programs_config *config, const char **refused);
+
+/*
+ * Programs that were left out, loaded now with the maps of the others. NULL with errno set. Of those
+ * that this kernel has no tracepoint for none is loaded. They are the caller's to attach, and then to
+ * destroy: links keep them.
+ */
+struct memtoll_bpf *programs_load_late(const struct memtoll_bpf *bpf, enum late_programs which);
 
 #endif /* MEMTOLL_PROGRAMS_H */

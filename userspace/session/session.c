@@ -285,7 +285,7 @@ void session_record_state(struct session *session)
 {
 	record_counts(session);
 	if (session->probes && session->config.faults && !session->swap_in_counted &&
-	    probes_follow_swap(session->probes, session->bpf)) {
+	    probes_follow_swap(session->probes)) {
 		session->swap_in_counted = true;
 		recording_meta(session->recording, "swap_in_counted", "1");
 	}

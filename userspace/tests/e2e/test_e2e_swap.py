@@ -14,7 +14,7 @@ import signal
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +35,11 @@ from harness import (
     site_line,
     start_record,
     wait_attached,
+    wait_until,
     workload,
 )
 from leftovers import noted
-from swapping import LIMIT, in_cgroup, make_cgroup, memory_with_swap, set_limit, swapped_in
+from swapping import LIMIT, in_cgroup, make_cgroup, memory_with_swap, set_limit, swap_area, swapped_in
 
 pytestmark = pytest.mark.root
 
@@ -330,6 +331,39 @@ def test_pushed_out_by_a_neighbour(out: Path, small_memory: Path) -> None:
     assert "memory.low of its own cgroup" in advice["swap-woken"]
     assert "swap-in" not in advice
     assert any("none of them by the target itself" in note for note in recording.report["notes"])
+
+
+def follows_swap(tracer: int) -> bool:
+    """Whether it has the tracepoint of pages that go there: a link of its own says so."""
+    for link in Path(f"/proc/{tracer}/fdinfo").iterdir():
+        with suppress(FileNotFoundError):  # closed since
+            if "rss_stat" in link.read_text():
+                return True
+    return False
+
+
+@machine
+def test_swap_that_is_switched_on_meanwhile(out: Path) -> None:
+    """What follows it is loaded only then; from then on all that goes and comes back is counted."""
+    with ExitStack() as stack:
+        small_memory = make_cgroup(stack, swap=True)
+        victim = stack.enter_context(Program(*in_cgroup(small_memory, workload("pagez"), "6", "1", "--hold")))
+        tracer = start_record(out, "-p", str(victim.pid))
+        wait_attached(tracer, victim.pid)
+        swap_area(stack, "file")
+        wait_until(lambda: follows_swap(tracer.pid), "the tracer at swap")
+        pagez_alone(small_memory, 8, 1)
+        pushed = on_swap(victim.pid)
+        victim.go()
+        victim.last()
+        result = finish(tracer)
+        assert result.status == 0, result
+    recording = load(out, result)
+    assert pushed > 0
+    assert pushed_by(recording).total() == pytest.approx(pushed, abs=AT_THE_END)
+    assert recording.toll("swap.in", "pages") == pytest.approx(pushed, abs=AT_THE_END)
+    assert recording.query("SELECT kind FROM swap_device") == [("file",)]
+    assert recording.dominant == "swap"
 
 
 @pytest.fixture
