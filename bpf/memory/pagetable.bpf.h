@@ -27,14 +27,16 @@ extern void *bpf_rdonly_cast(const void *object, __u32 type_id) __ksym __weak;
  */
 static __always_inline __u64 kernel_word(__u64 address)
 {
+	__u64 value = 0;
+#ifndef KERNEL_WORD_BY_HELPER
 	/* Any structure that begins with 64 bits; this one is looked up for others, too. */
 	const struct pt_regs *number;
-	__u64 value = 0;
 
 	if (cfg_casts) {
 		number = bpf_rdonly_cast((void *)address, bpf_core_type_id_kernel(struct pt_regs));
 		return number->r15;
 	}
+#endif
 	bpf_probe_read_kernel(&value, sizeof(value), (void *)address);
 	return value;
 }

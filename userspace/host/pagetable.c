@@ -2,6 +2,7 @@
 #include "host/pagetable.h"
 
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <elf.h>
 #include <errno.h>
@@ -16,8 +17,10 @@
 
 #include "check_pagetable.skel.h"
 #include "host/boot_cache.h"
+#include "host/kernel_types.h"
 
 #define KIND "base"
+#define OFFSETS_KIND "offsets"
 
 #define PAGE 4096UL
 #define HUGE (2UL << 20)
@@ -273,6 +276,44 @@ static uint32_t find_mthp_orders(void)
 	return orders;
 }
 
+/* From a task to the root of its page tables. */
+struct offsets {
+	int64_t mm;
+	int64_t pgd;
+};
+
+static int find_offsets(struct offsets *found)
+{
+	struct btf *btf;
+
+	if (boot_cache_read(OFFSETS_KIND, "", found, sizeof(*found)))
+		return 0;
+	btf = btf__load_vmlinux_btf();
+	if (!btf)
+		return -errno;
+	found->mm = kernel_member_at(btf, "task_struct", "mm");
+	found->pgd = kernel_member_at(btf, "mm_struct", "pgd");
+	btf__free(btf);
+	if (found->mm < 0 || found->pgd < 0)
+		return -ENOENT;
+	boot_cache_write(OFFSETS_KIND, "", found, sizeof(*found));
+	return 0;
+}
+
+static int check_load(struct check_pagetable_bpf *check)
+{
+	struct offsets offsets;
+	int err = find_offsets(&offsets);
+
+	if (err)
+		return err;
+	check->rodata->cfg_mm_at = offsets.mm;
+	check->rodata->cfg_pgd_at = offsets.pgd;
+	bpf_program__set_autoload(check->progs.check_walk, true);
+	bpf_program__set_autoload(check->progs.check_word, true);
+	return check_pagetable_bpf__load(check);
+}
+
 int pagetable_find(struct pagetable *pagetable)
 {
 	struct check_pagetable_bpf *check = NULL;
@@ -294,9 +335,7 @@ int pagetable_find(struct pagetable *pagetable)
 		err = -errno;
 		goto out;
 	}
-	bpf_program__set_autoload(check->progs.check_walk, true);
-	bpf_program__set_autoload(check->progs.check_word, true);
-	err = check_pagetable_bpf__load(check);
+	err = check_load(check);
 	if (err)
 		goto out;
 	err = find_base(check, (uint64_t *)pages, pagetable);
