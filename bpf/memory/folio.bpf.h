@@ -24,7 +24,7 @@
 /* 0: not looked for yet. */
 volatile __u64 vmemmap_base = 0;
 
-static __noinline int vmemmap_find(void)
+__noinline int vmemmap_find(void)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
 	struct walked walked = {};
@@ -50,10 +50,12 @@ static __noinline int vmemmap_find(void)
 }
 
 /* Pages of the folio of a frame, and the frame's place in it. 1 and 0 where it is not known. */
-static __always_inline __u64 folio_pages(__u64 pfn, __u64 *place)
+__noinline __u64 folio_pages(__u64 pfn, __u64 *place)
 {
 	__u64 size = bpf_core_type_size(struct page), page, link = 0, head, order = 0;
 
+	if (!place)
+		return 1;
 	*place = 0;
 	if (!vmemmap_base)
 		vmemmap_find();
