@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * folio.bpf.h: the folio that a page frame belongs to.
+ * folio.bpf.h: the folio that a page frame belongs to. Part of page_state.bpf.c.
  *
  * struct page of a frame lies at vmemmap + frame * sizeof(struct page). Where vmemmap begins is not
  * exported; a thread's own stack shows it: the kernel keeps the struct page of each of its pages
@@ -49,7 +49,10 @@ __noinline int vmemmap_find(void)
 	return 0;
 }
 
-/* Pages of the folio of a frame, and the frame's place in it. 1 and 0 where it is not known. */
+/*
+ * Pages of the folio of a frame, and the frame's place in it. 1 and 0 where it is not known. *place has
+ * to be set before: a verifier without kernel commit 6715df8d5d24 (6.3) takes it for read.
+ */
 __noinline __u64 folio_pages(__u64 pfn, __u64 *place)
 {
 	__u64 size = bpf_core_type_size(struct page), page, link = 0, head, order = 0;

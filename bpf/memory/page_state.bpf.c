@@ -142,7 +142,7 @@ int look_around(struct open_fault *fault, int end, __u64 area_start)
 static __always_inline __u64 folio_beyond(__u64 address, __u64 table, __u32 slot, bool after,
 					  __u64 area_start, __u64 area_end)
 {
-	__u64 pfn = (table_entry(table, slot) & PTE_PFN_MASK) >> 12, place, count, far, entry;
+	__u64 pfn = (table_entry(table, slot) & PTE_PFN_MASK) >> 12, place = 0, count, far, entry;
 
 	count = folio_pages(pfn, &place);
 	count = after ? count - 1 - place : place;
@@ -171,7 +171,7 @@ __noinline __u32 bits_in(__u32 window)
  */
 __noinline __u32 folio_in_window(__u64 entry, __u32 own)
 {
-	__u64 place, count, end;
+	__u64 place = 0, count, end;
 	__u32 first;
 
 	count = folio_pages((entry & PTE_PFN_MASK) >> 12, &place);

@@ -72,7 +72,7 @@ static void find_programs(struct feature *feature)
 			.mappings = true,
 			.samples = true,
 			.reads = true,
-			.late = true,
+			.swap = true,
 		},
 		&refused);
 	feature->works = bpf != NULL;

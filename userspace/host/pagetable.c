@@ -21,6 +21,7 @@
 
 #define KIND "base"
 #define OFFSETS_KIND "offsets"
+#define OFFSETS_KEY "task_struct.mm mm_struct.pgd"
 
 #define PAGE 4096UL
 #define HUGE (2UL << 20)
@@ -282,43 +283,73 @@ struct offsets {
 	int64_t pgd;
 };
 
-static int find_offsets(struct offsets *found)
+static int ask_offsets(struct offsets *found)
 {
-	struct btf *btf;
+	struct btf *btf = btf__load_vmlinux_btf();
 
-	if (boot_cache_read(OFFSETS_KIND, "", found, sizeof(*found)))
-		return 0;
-	btf = btf__load_vmlinux_btf();
 	if (!btf)
 		return -errno;
 	found->mm = kernel_member_at(btf, "task_struct", "mm");
 	found->pgd = kernel_member_at(btf, "mm_struct", "pgd");
 	btf__free(btf);
-	if (found->mm < 0 || found->pgd < 0)
-		return -ENOENT;
-	boot_cache_write(OFFSETS_KIND, "", found, sizeof(*found));
-	return 0;
+	return found->mm < 0 || found->pgd < 0 ? -ENOENT : 0;
 }
 
-static int check_load(struct check_pagetable_bpf *check)
+/* NULL with errno set. */
+static struct check_pagetable_bpf *check_load(const struct offsets *offsets)
 {
-	struct offsets offsets;
-	int err = find_offsets(&offsets);
+	struct check_pagetable_bpf *check = check_pagetable_bpf__open();
+	int err;
 
-	if (err)
-		return err;
-	check->rodata->cfg_mm_at = offsets.mm;
-	check->rodata->cfg_pgd_at = offsets.pgd;
+	if (!check)
+		return NULL;
+	check->rodata->cfg_mm_at = offsets->mm;
+	check->rodata->cfg_pgd_at = offsets->pgd;
 	bpf_program__set_autoload(check->progs.check_walk, true);
 	bpf_program__set_autoload(check->progs.check_word, true);
-	return check_pagetable_bpf__load(check);
+	err = check_pagetable_bpf__load(check);
+	if (!err)
+		return check;
+	check_pagetable_bpf__destroy(check);
+	errno = -err;
+	return NULL;
+}
+
+/* The first page holds random words, the second was never touched. */
+static int prove(const struct offsets *offsets, char *pages, struct pagetable *pagetable)
+{
+	struct check_pagetable_bpf *check = check_load(offsets);
+	int err;
+
+	if (!check)
+		return -errno;
+	err = find_base(check, (uint64_t *)pages, pagetable);
+	if (!err)
+		find_zero_pages(check, pages + PAGE, pagetable);
+	check_pagetable_bpf__destroy(check);
+	return err;
+}
+
+static int find(char *pages, struct pagetable *pagetable)
+{
+	struct offsets offsets;
+	int err;
+
+	if (boot_cache_read(OFFSETS_KIND, OFFSETS_KEY, &offsets, sizeof(offsets)) &&
+	    !prove(&offsets, pages, pagetable))
+		return 0;
+	err = ask_offsets(&offsets);
+	if (!err)
+		err = prove(&offsets, pages, pagetable);
+	if (!err)
+		boot_cache_write(OFFSETS_KIND, OFFSETS_KEY, &offsets, sizeof(offsets));
+	return err;
 }
 
 int pagetable_find(struct pagetable *pagetable)
 {
-	struct check_pagetable_bpf *check = NULL;
 	char *pages;
-	int err = -ENOMEM;
+	int err;
 
 	memset(pagetable, 0, sizeof(*pagetable));
 	pages = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -326,24 +357,9 @@ int pagetable_find(struct pagetable *pagetable)
 		return -ENOMEM;
 	/* One page to write, for the proof, one only to read; no huge page, whose entry differs. */
 	madvise(pages, 2 * PAGE, MADV_NOHUGEPAGE);
-	if (getrandom(pages, SECRET_WORDS * sizeof(uint64_t), 0) < 0) {
-		err = -errno;
-		goto out;
-	}
-	check = check_pagetable_bpf__open();
-	if (!check) {
-		err = -errno;
-		goto out;
-	}
-	err = check_load(check);
-	if (err)
-		goto out;
-	err = find_base(check, (uint64_t *)pages, pagetable);
-	if (!err)
-		find_zero_pages(check, pages + PAGE, pagetable);
+	err = getrandom(pages, SECRET_WORDS * sizeof(uint64_t), 0) < 0 ? -errno :
+									 find(pages, pagetable);
 	pagetable->mthp_orders = find_mthp_orders();
-out:
-	check_pagetable_bpf__destroy(check);
 	munmap(pages, 2 * PAGE);
 	return err;
 }

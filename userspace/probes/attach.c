@@ -141,16 +141,6 @@ static bool is_loaded(const struct bpf_program *program)
 	return bpf_program__fd(program) >= 0;
 }
 
-static struct memtoll_bpf *load_late(struct probes *probes, enum late_programs which,
-				     const char *what)
-{
-	struct memtoll_bpf *late = programs_load_late(probes->bpf, which);
-
-	if (!late)
-		message("cannot load what follows %s: %s", what, strerror(errno));
-	return late;
-}
-
 static void attach_swap(struct probes *probes, struct memtoll_bpf *bpf)
 {
 	if (is_loaded(bpf->progs.rss_changed))
@@ -175,8 +165,11 @@ bool probes_follow_swap(struct probes *probes)
 	if (probes->swap_followed || !swap_is_on())
 		return probes->swap_in_counted;
 	probes->swap_followed = true;
-	if (swap_is_late(bpf))
-		bpf = late = load_late(probes, LATE_SWAP, "swap");
+	if (swap_is_late(bpf)) {
+		bpf = late = programs_load_swap(bpf);
+		if (!late)
+			message("cannot load what follows swap: %s", strerror(errno));
+	}
 	if (bpf)
 		attach_swap(probes, bpf);
 	memtoll_bpf__destroy(late);
@@ -185,15 +178,12 @@ bool probes_follow_swap(struct probes *probes)
 
 void probes_follow_handlers(struct probes *probes)
 {
-	struct memtoll_bpf *late;
+	struct bpf_program *program = probes->bpf->progs.fault_answered;
 
-	if (!probes->times_faults || probes->handlers_followed)
+	if (!is_loaded(program) || probes->handlers_followed)
 		return;
 	probes->handlers_followed = true;
-	late = load_late(probes, LATE_HANDLERS, "handlers of faults");
-	if (late)
-		attach_program(probes, late->progs.fault_answered);
-	memtoll_bpf__destroy(late);
+	attach_program(probes, program);
 }
 
 static int attach_faults(struct probes *probes, struct memtoll_bpf *bpf)

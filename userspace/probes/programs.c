@@ -188,26 +188,17 @@ static void have_fewer(struct bpf_map *map)
 	bpf_map__set_max_entries(map, bpf_map__max_entries(map) / 4);
 }
 
-static void choose_late(struct memtoll_bpf *bpf, enum late_programs which)
+static void choose_swap(struct memtoll_bpf *bpf)
 {
-	switch (which) {
-	case LATE_SWAP:
-		bpf_program__set_autoload(bpf->progs.rss_changed, has_exact_rss_stat());
-		bpf_program__set_autoload(bpf->progs.folio_written, has_exact_rss_stat());
-		bpf_program__set_autoload(bpf->progs.memcg_counted, has_memcg_events());
-		break;
-	case LATE_HANDLERS:
-		bpf_program__set_autoload(bpf->progs.fault_answered, true);
-		break;
-	}
+	bpf_program__set_autoload(bpf->progs.rss_changed, has_exact_rss_stat());
+	bpf_program__set_autoload(bpf->progs.folio_written, has_exact_rss_stat());
+	bpf_program__set_autoload(bpf->progs.memcg_counted, has_memcg_events());
 }
 
 static void choose(struct memtoll_bpf *bpf, const struct programs_config *config)
 {
-	if (config->faults && (config->late || swap_is_on()))
-		choose_late(bpf, LATE_SWAP);
-	if (config->faults && config->late)
-		choose_late(bpf, LATE_HANDLERS);
+	if (config->faults && (config->swap || swap_is_on()))
+		choose_swap(bpf);
 	bpf_program__set_autoload(bpf->progs.process_fork, true);
 	bpf_program__set_autoload(bpf->progs.process_exec, true);
 	bpf_program__set_autoload(bpf->progs.process_exit, true);
@@ -216,6 +207,7 @@ static void choose(struct memtoll_bpf *bpf, const struct programs_config *config
 	bpf_program__set_autoload(bpf->progs.fault_begin, config->faults);
 	bpf_program__set_autoload(bpf->progs.fault_end_minor, config->faults);
 	bpf_program__set_autoload(bpf->progs.fault_end_major, config->faults);
+	bpf_program__set_autoload(bpf->progs.fault_answered, config->faults);
 	bpf_program__set_autoload(bpf->progs.direct_begin, config->faults);
 	bpf_program__set_autoload(bpf->progs.memcg_begin, config->faults);
 	bpf_program__set_autoload(bpf->progs.reclaim_end, config->faults);
@@ -343,14 +335,14 @@ static int share_maps(const struct memtoll_bpf *from, struct memtoll_bpf *with)
 	return 0;
 }
 
-struct memtoll_bpf *programs_load_late(const struct memtoll_bpf *bpf, enum late_programs which)
+struct memtoll_bpf *programs_load_swap(const struct memtoll_bpf *bpf)
 {
 	struct memtoll_bpf *late = memtoll_bpf__open();
 	int err;
 
 	if (!late)
 		return NULL;
-	choose_late(late, which);
+	choose_swap(late);
 	err = share_maps(bpf, late);
 	/* Not the skeleton's own: it would map what the others have mapped. */
 	if (!err)

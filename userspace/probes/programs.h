@@ -23,13 +23,7 @@ struct programs_config {
 	bool mappings;
 	bool samples;
 	bool reads;
-	bool late; /* what programs_load_late() is for, too: to see whether it loads */
-};
-
-/* What few runs need: of what all would take to load, a sixth. */
-enum late_programs {
-	LATE_SWAP,     /* where pages go to swap, and come back: where none is on */
-	LATE_HANDLERS, /* who answers faults that wait for a userfaultfd's handler */
+	bool swap; /* what follows swap though none is on, to see whether it loads */
 };
 
 /* bpf_find_vma(): 5.17, kernel commit 7c7e3d31e785. */
@@ -61,10 +55,10 @@ bool has_unwatched_tracepoints(void);
 struct memtoll_bpf *programs_load(const struct programs_config *config, const char **refused);
 
 /*
- * Programs that were left out, loaded now with the maps of the others. NULL with errno set. Of those
- * that this kernel has no tracepoint for none is loaded. They are the caller's to attach, and then to
- * destroy: links keep them.
+ * What follows swap was left out, as none was on, and of what the verifier has to look at it is a
+ * tenth: it is loaded now, with the maps of the others. NULL with errno set. The caller's to attach
+ * what this kernel has tracepoints for, and then to destroy it all: links keep programs.
  */
-struct memtoll_bpf *programs_load_late(const struct memtoll_bpf *bpf, enum late_programs which);
+struct memtoll_bpf *programs_load_swap(const struct memtoll_bpf *bpf);
 
 #endif /* MEMTOLL_PROGRAMS_H */

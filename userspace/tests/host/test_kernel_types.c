@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Members of structures by type information: of one made up, and of this kernel's as the compiler has it. */
+/* Members of a structure by its type information, which is made here, against where the compiler has them. */
 #include <bpf/btf.h>
 #include <errno.h>
 #include <setjmp.h>
