@@ -186,7 +186,7 @@ static __always_inline void shared_changed(struct task_struct *task, struct mm_s
 
 /*
  * A change of a process's memory counters. It fires at every fault, so it is loaded and attached
- * only where there is swap. Only the first two arguments are read; before 5.19 a third one followed.
+ * only where there is swap. Only the first two arguments are read; before 5.19 there was a third.
  */
 SEC("?raw_tp/rss_stat")
 int rss_changed(struct bpf_raw_tracepoint_args *ctx)
@@ -231,8 +231,8 @@ int folio_written(struct bpf_raw_tracepoint_args *ctx)
 
 /*
  * Pages brought in from swap, by whoever faults, read-ahead included, and from where (6.14 and
- * later). It fires for every event that memory cgroups count, so it is loaded and attached only where
- * there is swap.
+ * later). It fires for every event that memory cgroups count, so it is loaded and attached only
+ * where there is swap.
  */
 SEC("?raw_tp/count_memcg_events")
 int memcg_counted(struct bpf_raw_tracepoint_args *ctx)
