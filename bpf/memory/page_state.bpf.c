@@ -169,7 +169,7 @@ __noinline __u32 bits_in(__u32 window)
  * Bit i: the window's page i is of the folio of its page `own`. A fault in anonymous memory maps
  * that folio and no other: what else is present by now, another thread's fault has mapped.
  */
-__noinline __u32 folio_in_window(__u64 entry, __u32 own)
+static __always_inline __u32 folio_in_window(__u64 entry, __u32 own)
 {
 	__u64 place = 0, count, end;
 	__u32 first;

@@ -445,6 +445,16 @@ __noinline int block_made(struct thread *thread, __u32 fn, __u64 end_ns, __u64 s
 	return 0;
 }
 
+/* Faults inside the call wait in the ledger for the block that comes next. */
+static __always_inline void block_follows(struct thread *thread, __u32 fn, __u64 end_ns,
+					  __u64 stack_id)
+{
+	fault_settle(thread);
+	if (thread->run.faults && thread->run.last_ns >= thread->call.start.ns)
+		run_emit(thread);
+	block_made(thread, fn, end_ns, stack_id);
+}
+
 /* A call that is over, to its site's sums. */
 int call_add(struct memtoll_call *site, const struct open_call *call, const struct call_end *end)
 {
@@ -580,13 +590,8 @@ static __always_inline int on_return(struct pt_regs *ctx, struct task_struct *ta
 	}
 	if (call->size >= LARGE_REQUEST)
 		thread->frees = 0;
-	if (is_followed_call(call)) {
-		/* Faults inside the call wait in the ledger for the block that comes next. */
-		fault_settle(thread);
-		if (thread->run.faults && thread->run.last_ns >= call->start.ns)
-			run_emit(thread);
-		block_made(thread, fn, now, key.stack_id);
-	}
+	if (is_followed_call(call))
+		block_follows(thread, fn, now, key.stack_id);
 	thread->in_fn = FN_NONE;
 	thread->returned_ns = now;
 	windows_end(now);
