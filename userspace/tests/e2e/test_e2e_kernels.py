@@ -60,6 +60,7 @@ FIGURES: Final = {
     *("pgscan", "pgsteal", "high", "max", "oom_kill"),
 }
 THIN: Final = "/sys/fs/cgroup/thin"
+LATE: Final = "/sys/fs/cgroup/late"
 FILE: Final = "/files/data"
 FILE_PAGES: Final = 4001
 FILE_LIMIT: Final = 8 * MIB
@@ -85,6 +86,22 @@ CASES: Final = {
         "sh",
         *recorded("swap", *shell("echo $$ >/sys/fs/cgroup/small/cgroup.procs", f"exec pagez {CHUNKS} 3")),
     ],
+    # None is on when it starts; it looks at the end of each slice. 6.1 does not tell what goes out: nothing follows.
+    "late": shell(
+        f"mkdir {LATE} && echo {LIMIT} >{LATE}/memory.max && swapoff /dev/zram0 || exit 99",
+        shlex.join(
+            recorded(
+                "late",
+                *shell(
+                    "swapon /dev/zram0",
+                    "case $(uname -r) in 6.1.*) tries=0 ;; *) tries=100 ;; esac",
+                    "for i in $(seq $tries); do grep -qs rss_stat /proc/$PPID/fdinfo/* && break; sleep 0.1; done",
+                    f"echo $$ >{LATE}/cgroup.procs",
+                    f"exec pagez {CHUNKS} 1",
+                ),
+            )
+        ),
+    ),
     # On a disk in memory, as this machine's is of no matter; without swap, so that it is files that go.
     "thrash": shell(
         "disk=/dev/zram$(cat /sys/class/zram-control/hot_add)",
@@ -303,6 +320,18 @@ def test_swap(kernel: Boot) -> None:
     mine = Faults(recording).touched("pagez.c", "change")
     assert mine.of("swap_zram_major", "swap_major").pages >= 0.98 * swapped["pswpin"], mine.kinds
     assert_checked(recording)
+
+
+def test_swap_that_is_switched_on_meanwhile(kernel: Boot) -> None:
+    """What follows it is loaded only then, into the maps of the others."""
+    recording = kernel.recording("late")
+    pushed = kernel.case("late").swapped["pswpout"]
+    if kernel.guest.kernel.version < (6, 2):
+        assert recording.toll("swap.out", "pages") == 0
+        return
+    if pushed < CHUNK_PAGES // 2:
+        undecided(f"the guest pushed out {pushed} pages")
+    assert recording.toll("swap.out", "pages") == pytest.approx(pushed, rel=0.05)
 
 
 def test_files_thrash_in_a_cgroup(kernel: Boot) -> None:
