@@ -43,8 +43,9 @@ GENTLY: Final = ("nice", "-n", "19")
 # The watch's own limit, and as much for what its processes take of the machine.
 SLOWER: Final = 0.04
 # What the budget left unwatched, at most; code that had been mapped a moment before, or that a target has without
-# rules for its callers: no record was lost.
-BOUNDS: Final = ("maps_unwatched", "reads_unwatched", "unwind_mapping", "unwind_rule")
+# rules for its callers; a sample that hit while the kernel was taking a return address for its probe, the stack of
+# which ends there: no record was lost.
+BOUNDS: Final = ("maps_unwatched", "reads_unwatched", "unwind_mapping", "unwind_probe", "unwind_rule")
 # So many of a process's figures are printed.
 SHOWN: Final = 12
 
