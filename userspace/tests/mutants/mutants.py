@@ -77,8 +77,8 @@ MUTANTS: Final = (
     Mutant(
         "around-begins-elsewhere",
         "bpf/memory/page_state.bpf.c",
-        "fault->address += before * MEMTOLL_PAGE_SIZE;",
-        "fault->address -= before * MEMTOLL_PAGE_SIZE;",
+        "fault->address += bits_in((fresh & -fresh) - 1) * MEMTOLL_PAGE_SIZE;",
+        "fault->address -= bits_in((fresh & -fresh) - 1) * MEMTOLL_PAGE_SIZE;",
         "What a fault mapped around it is said to begin before the first of these pages, not at it.",
         ("test_e2e_areas.py::test_cached_file",),
     ),
