@@ -19,8 +19,7 @@ struct output_file {
 	bool at_once;
 };
 
-/* The user behind sudo owns what is made for them. A failure leaves the file with root. */
-static void give_to_invoker(int fd)
+void give_to_invoker(int fd)
 {
 	uid_t user;
 	gid_t group;
@@ -28,7 +27,20 @@ static void give_to_invoker(int fd)
 	if (!privileges_invoker(&user, &group))
 		return;
 	if (fchown(fd, user, group))
-		message("the file stays owned by root: %s", g_strerror(errno));
+		message("what is made for the user behind sudo stays owned by root: %s",
+			g_strerror(errno));
+}
+
+/* Not what is there: its name may be a link to another's file. */
+int open_or_make(const char *path, int flags, mode_t mode)
+{
+	int fd = open(path, flags | O_CREAT | O_EXCL, mode);
+
+	if (fd >= 0)
+		give_to_invoker(fd);
+	else if (errno == EEXIST)
+		fd = open(path, flags);
+	return fd;
 }
 
 int output_file_check(const char *path, bool force)

@@ -8,12 +8,25 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 /* 0, or -errno after the line that says why the path cannot be had. */
 int output_file_check(const char *path, bool force);
 
 /* An empty file, mode 0600; messages call it shown. Its descriptor, or -errno after a message. */
 int output_file_create(const char *path, const char *shown);
+
+/*
+ * A file or directory that was just made belongs to the user behind sudo, if there is one. A failure
+ * leaves it with root, after a message.
+ */
+void give_to_invoker(int fd);
+
+/*
+ * open(2) of what may be there already, and then stays whose it is. flags without O_CREAT. -1 with errno
+ * set.
+ */
+int open_or_make(const char *path, int flags, mode_t mode);
 
 struct output_file;
 

@@ -26,6 +26,8 @@ struct so_far {
 	size_t count;
 	double observed_ns;
 	double overhead_ns;
+	bool has_losses;
+	const char *exceeding; /* one that was over its limit, interned; NULL: none was */
 };
 
 struct progress {
@@ -118,11 +120,22 @@ static void add_interval(struct so_far *so_far, const struct interval *interval)
 		if (toll->captured)
 			add_family(so_far, toll->family, toll->time_ns);
 	}
+	for (i = 0; i < interval->losses->len; i++) {
+		const struct interval_loss *loss =
+			&g_array_index(interval->losses, struct interval_loss, i);
+
+		so_far->has_losses = true;
+		if (loss->exceeds && !so_far->exceeding)
+			so_far->exceeding = loss->name;
+	}
 	so_far->observed_ns += interval->observed_ns;
 	so_far->overhead_ns += interval->overhead_ns;
 }
 
-/* "zeroing 96 %  overhead 1.2 %  ", computing with the largest of memory; or nothing yet. */
+/*
+ * "  zeroing 96 %  overhead 1.2 %  losses none", computing with the largest of memory; or nothing yet.
+ * What is lost comes first where it is much: a terminal may be too narrow for all of it.
+ */
 static void describe(const struct so_far *so_far, char *text, size_t size)
 {
 	double all_ns = so_far->observed_ns + so_far->overhead_ns, compute_ns = 0, most_ns = 0;
@@ -143,14 +156,19 @@ static void describe(const struct so_far *so_far, char *text, size_t size)
 			most = so_far->families[i].family;
 		}
 	}
+	if (so_far->exceeding)
+		length = snprintf(text, size, "  losses %s", so_far->exceeding);
 	if (compute_ns >= most_ns)
-		length = snprintf(text, size, "compute %.0f %%  ",
-				  MIN(100, 100 * compute_ns / so_far->observed_ns));
+		length += snprintf(text + length, size - length, "  compute %.0f %%",
+				   MIN(100, 100 * compute_ns / so_far->observed_ns));
 	if (most)
-		length += snprintf(text + length, size - length, "%s %.0f %%  ", most,
+		length += snprintf(text + length, size - length, "  %s %.0f %%", most,
 				   MIN(100, 100 * most_ns / so_far->observed_ns));
-	snprintf(text + length, size - length, "overhead %.1f %%  ",
-		 100 * so_far->overhead_ns / all_ns);
+	length += snprintf(text + length, size - length, "  overhead %.1f %%",
+			   100 * so_far->overhead_ns / all_ns);
+	if (!so_far->exceeding)
+		snprintf(text + length, size - length, "  losses %s",
+			 so_far->has_losses ? "little" : "none");
 }
 
 static uint64_t own_cpu_ns(void)
@@ -165,7 +183,7 @@ static void update_line(struct progress *progress, sqlite3 *recording, uint64_t 
 {
 	const struct session_config *config = progress->config;
 	const struct interval *interval;
-	char text[128], figures[128];
+	char text[128], figures[160];
 	uint64_t before;
 
 	if (progress->reader && elapsed_ns >= progress->due_ns) {
@@ -179,10 +197,10 @@ static void update_line(struct progress *progress, sqlite3 *recording, uint64_t 
 	describe(&progress->so_far, figures, sizeof(figures));
 	target(config, text, sizeof(text));
 	if (config->duration_ns)
-		status_line("recording %s  %.0f/%.3g s  %s^C ends", text, (double)elapsed_ns / S,
+		status_line("recording %s, ^C ends  %.0f/%.3g s%s", text, (double)elapsed_ns / S,
 			    (double)config->duration_ns / S, figures);
 	else
-		status_line("recording %s  %.0f s  %s^C ends", text, (double)elapsed_ns / S,
+		status_line("recording %s, ^C ends  %.0f s%s", text, (double)elapsed_ns / S,
 			    figures);
 }
 

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "host/output_file.h"
+
 #define LAST_MS 1000
 
 struct json_out {
@@ -33,7 +35,7 @@ struct json_out *json_out_open(const char *path)
 
 	if (!strcmp(path, "-"))
 		return json_out_new(STDOUT_FILENO);
-	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+	fd = open_or_make(path, O_WRONLY | O_APPEND | O_CLOEXEC, 0666);
 	if (fd < 0)
 		return NULL;
 	out = json_out_new(fd);

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "host/output_file.h"
 #include "recording/recording.h"
 #include "watch/log.h"
 #include "watch/part_file.h"
@@ -51,16 +52,31 @@ bool keep_is_name(const char *name)
 				    name, 0, 0);
 }
 
+/* The directory, and for the user behind sudo where there was none. */
+static int make_directory(const char *directory)
+{
+	int fd;
+
+	if (mkdir(directory, 0700))
+		return errno == EEXIST ? 0 : -errno;
+	fd = open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	give_to_invoker(fd);
+	close(fd);
+	return 0;
+}
+
 int keep_lock(const char *directory)
 {
 	g_autofree char *path = g_strdup_printf("%s/" LOCK, directory);
-	int fd, tries = 0;
+	int fd, tries = 0, err = make_directory(directory);
 
-	if (mkdir(directory, 0700) && errno != EEXIST) {
-		watch_log(LOG_ERR, "%s: %s", directory, strerror(errno));
+	if (err) {
+		watch_log(LOG_ERR, "%s: %s", directory, strerror(-err));
 		return -1;
 	}
-	fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	fd = open_or_make(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0) {
 		watch_log(LOG_ERR, "%s: %s", path, strerror(errno));
 		return -1;

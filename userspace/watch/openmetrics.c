@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "host/memory_files.h"
+#include "host/output_file.h"
 #include "watch/metrics.h"
 
 #define S 1e9
@@ -307,6 +308,7 @@ int openmetrics_file(const char *path, const GString *text)
 		err = -errno;
 		goto out;
 	}
+	give_to_invoker(fd);
 	while (written < text->len) {
 		ssize_t done = write(fd, text->str + written, text->len - written);
 

@@ -11,6 +11,7 @@ import resource
 import shutil
 import signal
 import sys
+import termios
 import threading
 import time
 from contextlib import suppress
@@ -284,8 +285,9 @@ def test_stat_of_a_running_process() -> None:
 
 
 def lines_on_terminal(*words: str | Path, ended_at: bytes = b"") -> tuple[int, str]:
-    """Status and stderr of a recording where that is a terminal; SIGINT when it has written so much."""
+    """Status and stderr of a recording where that is a wide terminal; SIGINT when it has written so much."""
     master, slave = pty.openpty()
+    termios.tcsetwinsize(master, (24, 132))
     with open(slave, "wb") as terminal:
         tracer = spawn([MEMTOLL, *words], {"TERM": "xterm"}, stderr=terminal)
     said = b""
@@ -310,12 +312,12 @@ def test_a_terminal_shows_what_goes_on(out: Path) -> None:
         assert status == 1 and said.endswith("memtoll: ended while attaching: nothing was recorded\r\n"), said
         assert not list(out.parent.glob(out.name + "*"))
         status, said = lines_on_terminal(
-            "record", "--probes", "faults,samples", "-o", out, "-p", pid, ended_at=b" %  ^C ends"
+            "record", "--probes", "faults,samples", "-o", out, "-p", pid, ended_at=b" %  losses "
         )
     assert status == 0 and said.endswith(f"\r\x1b[Kmemtoll: wrote {out}\r\n"), said
     assert f"attaching to pid {pid}: " in said and "ending: " in said
     # The verdict so far, of all its time after a look or two.
-    line = rf"recording pid {pid}  \d+ s  (compute|zeroing) \d+ %  .*overhead \d+\.\d %  \^C ends"
+    line = rf"recording pid {pid}, \^C ends  \d+ s  (compute|zeroing) \d+ %  .*overhead \d+\.\d %  losses (none|little)"
     assert re.search(line, said), said
 
 

@@ -19,6 +19,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from harness import (
     MEMTOLL,
+    NOBODY,
     ROOT,
     Program,
     bpf_objects,
@@ -175,6 +176,26 @@ def has_taken(pid: int, number: int) -> bool:
         (pending,) = re.findall(r"^ShdPnd:\s*(\w+)$", Path(f"/proc/{pid}/status").read_text(), re.M)
         return not int(pending, 16) >> (number - 1) & 1
     return True
+
+
+def test_files_are_for_the_user_behind_sudo(tmp_path: Path, public_dir: Path) -> None:
+    """All that it makes; what was there before stays whose it was."""
+    user = {"SUDO_UID": str(NOBODY), "SUDO_GID": str(NOBODY)}
+    kept, lines, prom, there = (tmp_path / name for name in ("kept", "lines", "memtoll.prom", "there"))
+    there.touch()
+    program = Path(shutil.copy(workload("calloc_loop"), public_dir / "mtsudo"))
+    with Program(program, str(BLOCK), "0", "--seconds", "600", "--rest", "20000"):
+        words: list[str | Path] = ["-n", program.name, "-I", "1s", "-o", kept, "--metrics", prom, f"--json={lines}"]
+        watch = spawn([MEMTOLL, "watch", *words], env=user)
+        wait_until(lambda: lines.exists() and prom.exists() and lines.read_text(), "an interval")
+        watch.send_signal(signal.SIGTERM)
+        assert finish(watch).status == 0
+    again = spawn([MEMTOLL, "watch", "-n", "mtnone", "-o", kept, f"--json={there}", "-d", "1s"], env=user)
+    assert finish(again).status == 0
+    made = [kept, lines, prom, *kept.iterdir()]
+    assert any(path.suffix == ".memtoll" for path in made)
+    assert {(path.stat().st_uid, path.stat().st_gid) for path in made} == {(NOBODY, NOBODY)}, made
+    assert there.stat().st_uid == os.geteuid()
 
 
 def test_killed(tmp_path: Path, public_dir: Path) -> None:
