@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import MEMTOLL, ROOT, assert_refused, environment, memtoll
+from harness import MEMTOLL, ROOT, assert_refused, environment, memtoll, tool
 from shape import TOLLS
 
 PACKAGING = ROOT / "packaging"
@@ -120,3 +120,14 @@ def test_unit_names_options_that_are_there() -> None:
     wanted = "CAP_BPF CAP_PERFMON CAP_SYS_PTRACE CAP_DAC_READ_SEARCH"
     for line in re.findall(r"^(?:AmbientCapabilities|CapabilityBoundingSet)=(.*)$", unit, re.M):
         assert set(wanted.split()) <= set(line.split())
+
+
+def test_unit_is_hardened(tmp_path: Path) -> None:
+    """By systemd's own measure: 0 is closed, 10 is open."""
+    text = (PACKAGING / "systemd" / "memtoll-watch.service").read_text()
+    unit = tmp_path / "memtoll-watch.service"
+    unit.write_text(re.sub(r"@[A-Z]+@", "/usr/bin", text))
+    words = [tool("systemd-analyze"), "security", "--offline=true", "--no-pager", "--threshold=30", unit]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout[-300:] + done.stderr
+    assert re.search(r"Overall exposure level for memtoll-watch\.service: [0-2]\.\d", done.stdout), done.stdout[-300:]
