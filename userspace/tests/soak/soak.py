@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
 """soak.py [HOURS]: watch and top on a machine whose programs start and end: does anything grow, or get lost?
 
-Each few seconds what the watch, the process that answers HTTP, and top have in memory and open is noted; of each
-recording's own process the most. At the end: the slope of memory after the first five minutes (or the first third),
-descriptors, BPF objects that are left, losses, gaps, and how fast the servers were before, meanwhile and after. Exit
-status 0: flat, whole, and nothing lost.
-MEMTOLL: the binary (default: .output/memtoll). Redis and MariaDB are loaded and watched where they are installed.
+Each few seconds what the watch, the process that answers HTTP, and both tops (of the machine, and of one process) have
+in memory and open is noted; of each recording's own process the most, and its rows of processes. At the end: the slope
+of memory after the first five minutes (or the first third), descriptors, rows of processes that ended, BPF objects that
+are left, losses, gaps, and how fast Redis and MariaDB were before, meanwhile and after. Exit status 0: flat, whole,
+and nothing lost.
+MEMTOLL: the binary (default: .output/memtoll).
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -25,11 +27,22 @@ import time
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from harness import MEMTOLL, MIB, bpf_objects, end, environment, spawn, wait_until, workload
+from harness import (
+    MEMTOLL,
+    MIB,
+    bpf_objects,
+    end,
+    environment,
+    kernel_objects,
+    spawn,
+    tool,
+    wait_until,
+    workload,
+)
 
 LOOK_S: Final = 5
 SETTLE_S: Final = 300
@@ -46,6 +59,8 @@ SLOWER: Final = 0.04
 # rules for its callers; a sample that hit while the kernel was taking a return address for its probe, the stack of
 # which ends there: no record was lost.
 BOUNDS: Final = ("maps_unwatched", "reads_unwatched", "unwind_mapping", "unwind_probe", "unwind_rule")
+# Ten programs a second are 600 in a recording; those that run at once, and ended in the last slices, are few.
+ROWS_MOST: Final = 200
 # So many of a process's figures are printed.
 SHOWN: Final = 12
 
@@ -93,6 +108,23 @@ def resident(pid: int) -> int:
         if line.startswith("Private_Dirty:"):
             return int(line.split()[1]) << 10
     return 0
+
+
+def processes_known(pid: int) -> int:
+    """Rows of the table of targets in a recording's process."""
+    held = set()
+    for info in Path(f"/proc/{pid}/fdinfo").iterdir():
+        with suppress(OSError):
+            held |= {int(number) for number in re.findall(r"^map_id:\s*(\d+)", info.read_text(), re.M)}
+    for table in bpftool("map", "show"):
+        if table["id"] in held and table.get("name") == "processes":
+            return len(bpftool("map", "dump", "id", str(table["id"])))
+    return 0
+
+
+def bpftool(*words: str) -> list[dict[str, Any]]:
+    done = subprocess.run([tool("bpftool"), "-j", *words], capture_output=True, timeout=60, check=False)
+    return list(json.loads(done.stdout)) if done.returncode == 0 else []
 
 
 def descriptors(pid: int) -> int:
@@ -143,13 +175,31 @@ class Redis:
 
     name: Final = "redis-server"
 
-    def __init__(self, stack: ExitStack, place: Path, server: str, load: str) -> None:
-        self.path = str(place / "redis")
-        words = [server, "--port", "0", "--unixsocket", self.path, "--save", "", "--appendonly", "no"]
+    def __init__(self, stack: ExitStack, place: Path) -> None:
+        self.path, server = str(place / "redis"), place / self.name
+        # One executable; which of its programs it is depends on its name.
+        server.symlink_to(Path(tool("redis-check-rdb")).resolve())
+        words: list[str | Path] = [server, "--port", "0", "--unixsocket", self.path, "--save", "", "--appendonly", "no"]
         words += ["--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru"]
-        stack.callback(end, spawn(words, stdout=subprocess.DEVNULL))
+        self.server = spawn(words, stdout=subprocess.DEVNULL)
+        stack.callback(end, self.server)
         wait_until(lambda: self.done() is not None, "Redis")
-        words = [*GENTLY, load, "-s", self.path, "-t", "set,get", "-c", "2", "-d", "4096", "-r", "20000", "-l", "-q"]
+        words = [
+            *GENTLY,
+            tool("redis-benchmark"),
+            "-s",
+            self.path,
+            "-t",
+            "set,get",
+            "-c",
+            "2",
+            "-d",
+            "4096",
+            "-r",
+            "20000",
+            "-l",
+            "-q",
+        ]
         stack.callback(end, spawn(words, stdout=subprocess.DEVNULL))
 
     def done(self) -> int | None:
@@ -168,7 +218,8 @@ class MariaDB:
     name: Final = "mariadbd"
     ROWS: Final = 200_003
 
-    def __init__(self, stack: ExitStack, place: Path, server: str, client: str, install: str) -> None:
+    def __init__(self, stack: ExitStack, place: Path) -> None:
+        server, client, install = (tool(name) for name in ("mariadbd", "mariadb", "mariadb-install-db"))
         data, path = place / "database", place / "mariadb"
         run([install, "--no-defaults", "--user=root", f"--datadir={data}"])
         options = ["--skip-networking", "--innodb-buffer-pool-size=16M", "--innodb-flush-log-at-trx-commit=0"]
@@ -202,18 +253,6 @@ class MariaDB:
 
     def done(self) -> int:
         return self.answers
-
-
-def servers(stack: ExitStack, place: Path) -> list[Redis | MariaDB]:
-    """Those that are installed."""
-    found: list[Redis | MariaDB] = []
-    if (server := shutil.which("redis-server")) and (load := shutil.which("redis-benchmark")):
-        found.append(Redis(stack, place, server, load))
-    names = ("mariadbd", "mariadb", "mariadb-install-db")
-    tools = [shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin") for name in names]
-    if all(tools):
-        found.append(MariaDB(stack, place, *(str(tool) for tool in tools)))
-    return found
 
 
 @dataclass
@@ -253,19 +292,24 @@ class Looks:
     """
 
     watch: int
-    top: int | None
+    tops: dict[str, int]
     http: Path
     memory: dict[str, Series] = field(default_factory=dict)
     open: dict[str, Series] = field(default_factory=dict)
     workers: dict[int, int] = field(default_factory=dict)
+    rows: list[int] = field(default_factory=list)
+    objects: dict[str, set[int]] = field(default_factory=lambda: {"prog": set(), "link": set()})
 
     def look(self, at: float) -> None:
-        lasting = {"watch": self.watch}
-        if self.top:
-            lasting["top"] = self.top
+        lasting = {"watch": self.watch, **self.tops}
+        for pid in [*children(self.watch), *self.tops.values()]:
+            with suppress(OSError):
+                for kind, numbers in bpf_objects(pid).items():
+                    self.objects[kind] |= numbers
         for pid in children(self.watch):
             with suppress(OSError):
                 if bpf_objects(pid)["prog"]:
+                    self.rows.append(processes_known(pid))
                     self.workers[pid] = max(self.workers.get(pid, 0), resident(pid))
                 elif listens(pid, self.http):
                     lasting["http"] = pid
@@ -311,6 +355,13 @@ def judge(looks: Looks, metrics: Path, directory: Path, settled_s: float) -> lis
     # The first one has no prices yet, the last is short.
     if len(most) > 4 and max(most[-3:-1]) > max(most[1:3]) * 1.2 + MIB:
         wrong.append("a recording takes more than those before it")
+    print(f"rows of processes: most {max(looks.rows, default=0)}")
+    if max(looks.rows, default=0) > ROWS_MOST:
+        wrong.append("rows of processes that have ended stay")
+    left = {kind: numbers & kernel_objects(kind) for kind, numbers in looks.objects.items()}
+    print("BPF objects:", *(f"{len(numbers)} of kind {kind}" for kind, numbers in looks.objects.items()))
+    if any(left.values()):
+        wrong.append(f"left in the kernel: {left}")
     for name in ("losses_total", "unwatched_seconds_total", "recording_failures_total"):
         values = metric(metrics, name)
         print(name, values or "none")
@@ -343,7 +394,8 @@ def soak(hours: float) -> list[str]:
         stack.callback(churning.join)
         stack.callback(over.set)
         churning.start()
-        paces = [Pace(server) for server in servers(stack, place)]
+        redis, mariadb = Redis(stack, place), MariaDB(stack, place)
+        paces = [Pace(redis), Pace(mariadb)]
         look_at_paces(paces, "before", min(BARE_S, seconds / 5))
         words: list[str | Path] = [MEMTOLL, "watch", "-n", CHURN, "-o", directory, "--metrics", metrics, "-I", "5s"]
         words += ["--rotate", "1m", "--keep", "64M", "--listen", f"unix:{place}/http"]
@@ -351,15 +403,21 @@ def soak(hours: float) -> list[str]:
             words += ["-n", pace.server.name]
         watch = spawn(words, stderr=None, stdout=None)
         stack.callback(end, watch)
-        words = [MEMTOLL, "top", "--all", "--batch", "-I", "5s"]
-        top = spawn(words, stdout=subprocess.DEVNULL, stderr=None)
-        stack.callback(end, top)
-        looks, began = Looks(watch.pid, top.pid, place / "http"), time.monotonic()
+        tops = {}
+        # One that no other memtoll traces, and that lasts.
+        words = [workload("calloc_loop"), str(200 << 10), "0", "--seconds", str(int(2 * seconds) + 3600), "--rest", "2000"]
+        lasting = spawn(words, stdout=subprocess.DEVNULL)
+        stack.callback(end, lasting)
+        for name, of in (("top of all", ["--all"]), ("top of one", ["-p", str(lasting.pid)])):
+            words = [MEMTOLL, "top", *of, "--batch", "-I", "5s"]
+            tops[name] = spawn(words, stdout=subprocess.DEVNULL, stderr=None)
+            stack.callback(end, tops[name])
+        looks = Looks(watch.pid, {name: top.pid for name, top in tops.items()}, place / "http")
+        began = time.monotonic()
         while (at := time.monotonic() - began) < seconds:
             assert watch.poll() is None, "the watch has ended"
-            if looks.top and top.poll() is not None:
-                looks.top = None
-                print("top has ended", top.returncode)
+            for name, top in tops.items():
+                assert top.poll() is None, f"{name} has ended"
             looks.look(at)
             for pace in paces:
                 pace.look("during")
@@ -367,7 +425,8 @@ def soak(hours: float) -> list[str]:
         print(f"watch: {processor_s(watch.pid) / seconds:.3f} of a processor")
         watch.send_signal(signal.SIGTERM)
         assert watch.wait(timeout=120) == 0
-        end(top)
+        for top in tops.values():
+            end(top)
         look_at_paces(paces, "after", min(BARE_S, seconds / 5))
         wrong = judge(looks, metrics, directory, settled_s)
         kept = sum(path.stat().st_blocks * 512 for path in directory.iterdir())
@@ -376,10 +435,13 @@ def soak(hours: float) -> list[str]:
             wrong.append("more is kept than --keep says")
         for pace in paces:
             wrong += pace.judge()
-        return wrong + ([] if looks.top else ["top has ended"])
+        return wrong
 
 
 if __name__ == "__main__":
+    # What was started is ended by whatever ends this.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     found = soak(float(sys.argv[1]) if len(sys.argv) > 1 else 1.0)
     for line in found:
         print("WRONG:", line)
