@@ -127,7 +127,7 @@ def test_unit_is_hardened(tmp_path: Path) -> None:
     text = (PACKAGING / "systemd" / "memtoll-watch.service").read_text()
     unit = tmp_path / "memtoll-watch.service"
     unit.write_text(re.sub(r"@[A-Z]+@", "/usr/bin", text))
-    words = [tool("systemd-analyze"), "security", "--offline=true", "--no-pager", "--threshold=30", unit]
+    words = [tool("systemd-analyze"), "security", "--offline=true", "--no-pager", "--threshold=30", str(unit)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stdout[-300:] + done.stderr
     assert re.search(r"Overall exposure level for memtoll-watch\.service: [0-2]\.\d", done.stdout), done.stdout[-300:]

@@ -405,8 +405,8 @@ def soak(hours: float) -> list[str]:
         stack.callback(end, watch)
         tops = {}
         # One that no other memtoll traces, and that lasts.
-        words = [workload("calloc_loop"), str(200 << 10), "0", "--seconds", str(int(2 * seconds) + 3600), "--rest", "2000"]
-        lasting = spawn(words, stdout=subprocess.DEVNULL)
+        words = [workload("calloc_loop"), str(200 << 10), "0", "--seconds", str(int(2 * seconds) + 3600)]
+        lasting = spawn([*words, "--rest", "2000"], stdout=subprocess.DEVNULL)
         stack.callback(end, lasting)
         for name, of in (("top of all", ["--all"]), ("top of one", ["-p", str(lasting.pid)])):
             words = [MEMTOLL, "top", *of, "--batch", "-I", "5s"]
