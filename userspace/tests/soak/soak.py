@@ -181,26 +181,11 @@ class Redis:
         server.symlink_to(Path(tool("redis-check-rdb")).resolve())
         words: list[str | Path] = [server, "--port", "0", "--unixsocket", self.path, "--save", "", "--appendonly", "no"]
         words += ["--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru"]
-        self.server = spawn(words, stdout=subprocess.DEVNULL)
-        stack.callback(end, self.server)
-        wait_until(lambda: self.done() is not None, "Redis")
-        words = [
-            *GENTLY,
-            tool("redis-benchmark"),
-            "-s",
-            self.path,
-            "-t",
-            "set,get",
-            "-c",
-            "2",
-            "-d",
-            "4096",
-            "-r",
-            "20000",
-            "-l",
-            "-q",
-        ]
         stack.callback(end, spawn(words, stdout=subprocess.DEVNULL))
+        wait_until(lambda: self.done() is not None, "Redis")
+        words = [*GENTLY, tool("redis-benchmark"), "-s", self.path, "-t", "set,get", "-c", "2", "-d", "4096"]
+        self.load = spawn([*words, "-r", "20000", "-l", "-q"], stdout=subprocess.DEVNULL)
+        stack.callback(end, self.load)
 
     def done(self) -> int | None:
         with suppress(OSError), socket.socket(socket.AF_UNIX) as client:
@@ -404,11 +389,8 @@ def soak(hours: float) -> list[str]:
         watch = spawn(words, stderr=None, stdout=None)
         stack.callback(end, watch)
         tops = {}
-        # One that no other memtoll traces, and that lasts.
-        words = [workload("calloc_loop"), str(200 << 10), "0", "--seconds", str(int(2 * seconds) + 3600)]
-        lasting = spawn([*words, "--rest", "2000"], stdout=subprocess.DEVNULL)
-        stack.callback(end, lasting)
-        for name, of in (("top of all", ["--all"]), ("top of one", ["-p", str(lasting.pid)])):
+        # Of one that no other memtoll traces.
+        for name, of in (("top of all", ["--all"]), ("top of one", ["-p", str(redis.load.pid)])):
             words = [MEMTOLL, "top", *of, "--batch", "-I", "5s"]
             tops[name] = spawn(words, stdout=subprocess.DEVNULL, stderr=None)
             stack.callback(end, tops[name])
