@@ -45,6 +45,7 @@ from harness import (
 )
 
 LOOK_S: Final = 5
+SELDOM_S: Final = 20
 SETTLE_S: Final = 300
 CHURN_S: Final = 0.1  # ten programs a second
 SLOPE_MOST: Final = 1 * MIB  # an hour
@@ -284,17 +285,26 @@ class Looks:
     workers: dict[int, int] = field(default_factory=dict)
     rows: list[int] = field(default_factory=list)
     objects: dict[str, set[int]] = field(default_factory=lambda: {"prog": set(), "link": set()})
+    looked_s: float = -SELDOM_S
+
+    def note_objects(self, held: dict[str, set[int]]) -> None:
+        for kind, numbers in held.items():
+            self.objects[kind] |= numbers
 
     def look(self, at: float) -> None:
         lasting = {"watch": self.watch, **self.tops}
-        for pid in [*children(self.watch), *self.tops.values()]:
-            with suppress(OSError):
-                for kind, numbers in bpf_objects(pid).items():
-                    self.objects[kind] |= numbers
+        # What asks the kernel for all its objects is dear, and would be taken for the tracer's cost.
+        seldom = at - self.looked_s >= SELDOM_S
+        self.looked_s = at if seldom else self.looked_s
+        for pid in self.tops.values() if seldom else ():
+            self.note_objects(bpf_objects(pid))
         for pid in children(self.watch):
             with suppress(OSError):
-                if bpf_objects(pid)["prog"]:
-                    self.rows.append(processes_known(pid))
+                held = bpf_objects(pid)
+                self.note_objects(held)
+                if held["prog"]:
+                    if seldom:
+                        self.rows.append(processes_known(pid))
                     self.workers[pid] = max(self.workers.get(pid, 0), resident(pid))
                 elif listens(pid, self.http):
                     lasting["http"] = pid
