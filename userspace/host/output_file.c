@@ -21,14 +21,15 @@ struct output_file {
 
 void give_to_invoker(int fd)
 {
+	static bool told;
 	uid_t user;
 	gid_t group;
 
-	if (!privileges_invoker(&user, &group))
+	if (!privileges_invoker(&user, &group) || !fchown(fd, user, group) || told)
 		return;
-	if (fchown(fd, user, group))
-		message("what is made for the user behind sudo stays owned by root: %s",
-			g_strerror(errno));
+	/* Once: metrics are made anew each few seconds, for weeks. */
+	told = true;
+	message("what is made for the user behind sudo stays owned by root: %s", g_strerror(errno));
 }
 
 /* Not what is there: its name may be a link to another's file. */

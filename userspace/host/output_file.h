@@ -18,7 +18,7 @@ int output_file_create(const char *path, const char *shown);
 
 /*
  * A file or directory that was just made belongs to the user behind sudo, if there is one. A failure
- * leaves it with root, after a message.
+ * leaves it with root; the first one is told.
  */
 void give_to_invoker(int fd);
 
