@@ -197,10 +197,10 @@ static void update_line(struct progress *progress, sqlite3 *recording, uint64_t 
 	describe(&progress->so_far, figures, sizeof(figures));
 	target(config, text, sizeof(text));
 	if (config->duration_ns)
-		status_line("recording %s, ^C ends  %.0f/%.3g s%s", text, (double)elapsed_ns / S,
+		status_line("recording %s (^C ends)  %.0f/%.3g s%s", text, (double)elapsed_ns / S,
 			    (double)config->duration_ns / S, figures);
 	else
-		status_line("recording %s, ^C ends  %.0f s%s", text, (double)elapsed_ns / S,
+		status_line("recording %s (^C ends)  %.0f s%s", text, (double)elapsed_ns / S,
 			    figures);
 }
 

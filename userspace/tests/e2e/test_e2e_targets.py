@@ -317,7 +317,8 @@ def test_a_terminal_shows_what_goes_on(out: Path) -> None:
     assert status == 0 and said.endswith(f"\r\x1b[Kmemtoll: wrote {out}\r\n"), said
     assert f"attaching to pid {pid}: " in said and "ending: " in said
     # The verdict so far, of all its time after a look or two.
-    line = rf"recording pid {pid}, \^C ends  \d+ s  (compute|zeroing) \d+ %  .*overhead \d+\.\d %  losses (none|little)"
+    line = rf"recording pid {pid} \(\^C ends\)  \d+ s  (compute|zeroing) \d+ %  .*overhead \d+\.\d %"
+    line += "  losses (none|little)"
     assert re.search(line, said), said
 
 
