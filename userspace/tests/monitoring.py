@@ -35,15 +35,22 @@ def fetch(folder: Path) -> None:
 
 
 @cache
+def why_not(folder: Path) -> str:
+    """Tried once: where there is no network that takes its time. Empty: it is there."""
+    try:
+        fetch(folder)
+    except Unavailable as error:
+        return str(error)
+    return ""
+
+
 def program(name: str) -> str:
     """Where 'prometheus' or 'promtool' is. Skips the test where it is neither here nor to be had."""
     if found := shutil.which(name):
         return found
     folder = CACHE / "prometheus"
-    try:
-        fetch(folder)
-    except Unavailable as error:
-        pytest.skip(f"no Prometheus: {error}")
+    if why := why_not(folder):
+        pytest.skip(f"no Prometheus: {why}")
     return str(folder / name)
 
 
