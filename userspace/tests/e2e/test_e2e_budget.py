@@ -360,6 +360,7 @@ def test_tracer_in_a_small_cgroup(out: Path) -> None:
 # What no probe can be detached for: one in so many is looked at, and all are counted.
 
 THINNED_LEFT = 64  # of each CPU, for whom no other has spoken yet
+RANDOM_ROUND = 4099  # pages that "loads random" gives back at a time
 
 
 @pytest.mark.parametrize(
@@ -413,9 +414,10 @@ def test_too_many_are_counted_and_some_looked_at(out: Path, tmp_path: Path, kind
         assert abs(faults - done) <= left + 0.01 * done
         assert recording.report["checks"]["minor_faults"]["ok"]
         assert ("zero.kernel",) in recording.query("SELECT toll FROM estimated_count")
-        # Each page went before it came, but the first time, and what is passed over is no other.
-        again = sum(row["again_bytes"] for row in recording.report["giveback"] if row["how"] == "dontneed")
-        assert again // PAGE <= faults and (again // PAGE >= 0.95 * done or probes == "faults")
+        # Each page went before it came. But nobody has seen those of the first round in use before, and from when it
+        # is looked at a part on, how many of those that go had been in use is known only within a round.
+        again = sum(row["again_bytes"] for row in recording.report["giveback"] if row["how"] == "dontneed") // PAGE
+        assert again <= faults and (again >= 0.98 * (done - RANDOM_ROUND) - RANDOM_ROUND or probes == "faults"), again
         site = recording.report["sites"][0]
         assert site["toll"] == "zero.kernel" and "loads.c" in json.dumps(site["touched_at"]), site
     elif kind == "maps":
