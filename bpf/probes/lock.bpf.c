@@ -10,6 +10,7 @@
 
 #include "state/settings.bpf.h"
 #include "state/threads.bpf.h"
+#include "state/windows.bpf.h"
 
 /* include/uapi/linux/futex.h */
 #define FUTEX_WAIT_OP 0
@@ -41,8 +42,12 @@ int lock_exit(__u64 *ctx)
 
 	if (!thread || !thread->futex_ns)
 		return 0;
-	/* A call that was left since (a signal's longjmp) is not the one that waited. */
-	if (thread->in_fn && thread->futex_ns >= thread->call.start.ns) {
+	/*
+	 * A call that was left since (a signal's longjmp) is not the one that waited, nor need one
+	 * be whose end was in no window.
+	 */
+	if (thread->in_fn && thread->futex_ns >= thread->call.start.ns &&
+	    thread->futex_ns >= calls_watched_ns) {
 		thread->call.lock_waits++;
 		thread->call.lock_ns += bpf_ktime_get_ns() - thread->futex_ns;
 	}

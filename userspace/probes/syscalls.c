@@ -219,8 +219,7 @@ bool syscalls_may_rest(const struct syscalls *syscalls)
 {
 	const struct memtoll_bpf *bpf = syscalls->bpf;
 
-	return syscalls->reads && syscalls->calls && !syscalls->locks &&
-	       bpf->bss->reads_are_counted &&
+	return syscalls->reads && syscalls->calls && bpf->bss->reads_are_counted &&
 	       (!syscalls->mappings || bpf_program__autoload(bpf->progs.map_unwatched));
 }
 

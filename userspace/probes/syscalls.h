@@ -39,7 +39,8 @@ bool syscalls_plain_reads_are_watched(const struct syscalls *syscalls);
 
 /*
  * Whether they can be seen in windows only (bpf/state/read_rest.bpf.h): the kernel counts reads
- * meanwhile, another tracepoint mapping calls, and nobody waits for locks.
+ * meanwhile, another tracepoint mapping calls, and a wait for a lock is a call of the allocator
+ * that sleeps for nothing else (latency.bpf.h).
  */
 bool syscalls_may_rest(const struct syscalls *syscalls);
 /* From now on, or no longer. 0, or -errno: they are seen in windows. */

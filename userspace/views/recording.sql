@@ -203,7 +203,8 @@ CREATE TABLE call (
 	lock_waits     INTEGER NOT NULL DEFAULT 0,	-- futex waits inside, for a lock of the
 							-- allocator
 	lock_ns        INTEGER NOT NULL DEFAULT 0,	-- wall time of those
-	-- (before futex calls are watched: calls that slept inside for nothing else that there is)
+	-- (where futex calls are not watched, as before the second thread, or while calls rest:
+	-- calls that slept inside for nothing else that there is)
 	-- realloc of blocks whose size was known, those of min_size_bytes and more:
 	grown_calls    INTEGER NOT NULL DEFAULT 0,	-- that asked for more than there was,
 	grown_bytes    INTEGER NOT NULL DEFAULT 0,	-- by so much

@@ -11,6 +11,7 @@
  *   --clocked each read between two looks at the clocks
  *   --random  blocks in no order: COUNT draws a pass, with repeats
  *   --pause   half way it does nothing for so many seconds
+ *   --beside  a second thread does nothing meanwhile
  *   --cache   blocks are kept in an LRU cache of so many first, and read only where it misses
  * Prints how many calls read how many bytes, of different blocks how many, and, if clocked, how
  * long those reads had no CPU in which the thread went to sleep.
@@ -19,6 +20,7 @@
 #include <fcntl.h>
 #include <linux/aio_abi.h>
 #include <linux/io_uring.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -202,14 +204,22 @@ static struct clocks clocks_now(void)
 	};
 }
 
+static void *do_nothing(void *unused)
+{
+	for (;;)
+		pause();
+	return unused;
+}
+
 int main(int argc, char **argv)
 {
 	struct reader reader = {};
 	struct cache cache = {};
 	uint64_t count, passes, calls = 0, bytes = 0, different = 0, state = 1, asleep_ns = 0;
-	int direct = 0, cold = 0, held = 0, clocked = 0, scattered = 0, i;
+	int direct = 0, cold = 0, held = 0, clocked = 0, scattered = 0, beside = 0, i;
 	struct clocks before = {}, after;
-	struct timespec pause = {};
+	struct timespec idle = {};
+	pthread_t thread;
 	size_t filled = 0;
 	unsigned char *seen;
 
@@ -222,10 +232,11 @@ int main(int argc, char **argv)
 		held |= !strcmp(argv[i], "--held");
 		clocked |= !strcmp(argv[i], "--clocked");
 		scattered |= !strcmp(argv[i], "--random");
+		beside |= !strcmp(argv[i], "--beside");
 		if (!strcmp(argv[i], "--fill") && i + 1 < argc)
 			filled = workload_number(argv[0], argv[++i]);
 		if (!strcmp(argv[i], "--pause") && i + 1 < argc)
-			pause.tv_sec = (time_t)workload_number(argv[0], argv[++i]);
+			idle.tv_sec = (time_t)workload_number(argv[0], argv[++i]);
 		if (!strcmp(argv[i], "--cache") && i + 1 < argc)
 			cache.size = workload_number(argv[0], argv[++i]);
 	}
@@ -242,12 +253,14 @@ int main(int argc, char **argv)
 		return 1;
 	if (!strcmp(reader.call, "uring") && open_ring(&reader))
 		return 1;
+	if (beside && pthread_create(&thread, NULL, do_nothing, NULL))
+		return 1;
 	seen = calloc(count, 1);
 	cache.blocks = calloc(cache.size + 1, sizeof(*cache.blocks));
 	cache.used = calloc(cache.size + 1, sizeof(*cache.used));
 	for (uint64_t pass = 0; pass < passes; pass++) {
-		if (pause.tv_sec && pass == passes / 2)
-			nanosleep(&pause, NULL);
+		if (idle.tv_sec && pass == passes / 2)
+			nanosleep(&idle, NULL);
 		if (cold && posix_fadvise(reader.fd, 0, 0, POSIX_FADV_DONTNEED))
 			return 1;
 		for (uint64_t k = 0; k < count; k++) {
