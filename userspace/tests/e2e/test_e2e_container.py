@@ -4,18 +4,16 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import signal
-import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
+from containers import make_calls, put_program, seeing
 from harness import (
-    MEMTOLL,
     MIB,
     Program,
     assert_refused,
@@ -41,13 +39,7 @@ IDS = ("5c" * 32, "5d" * 32)  # 64 hexadecimal digits
 @pytest.fixture
 def jail(public_dir: Path) -> Path:
     """A root directory with a libc of its own."""
-    program = workload("calloc_loop")
-    listed = subprocess.run([tool("ldd"), str(program)], capture_output=True, text=True, timeout=20, check=True)
-    for library in re.findall(r"(/\S+) \(0x", listed.stdout):
-        copy = public_dir / library.lstrip("/")
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(library, copy)
-    shutil.copy(program, public_dir / "calloc_loop")
+    put_program(workload("calloc_loop"), public_dir)
     return public_dir
 
 
@@ -70,12 +62,6 @@ def files(directory: Path, number: int, name: str) -> None:
     (kept / "config.v2.json").write_text(json.dumps(content))
 
 
-def seeing(directory: Path, *words: str | Path) -> list[str | Path]:
-    """memtoll with that directory for its /var/lib."""
-    mounted: list[str | Path] = ["sh", "-c", 'mount --bind "$0" /var/lib && exec "$@"', directory, MEMTOLL]
-    return [tool("unshare"), "--mount", *mounted, *words]
-
-
 @contextmanager
 def container(parent: Path, jail: Path, number: int) -> Iterator[tuple[Program, int]]:
     """A program as process 1 of it, and its number here."""
@@ -92,29 +78,20 @@ def container(parent: Path, jail: Path, number: int) -> Iterator[tuple[Program, 
     cgroup.rmdir()
 
 
-def calls(program: Program, more: int) -> None:
-    """It makes so many from now on."""
-    # The next line may have been written before, and be read late; the one after it was not.
-    program.beats()
-    program.beats()
-    wanted = program.calls() + more
-    wait_until(lambda: program.calls() >= wanted, f"{more} calls")
-
-
 def test_container_by_name(out: Path, jail: Path, parent: Path, tmp_path: Path) -> None:
     """Recorded by name: what is said of it, names from its own root, and again when it comes back as another one."""
     kept = tmp_path / "lib"
     files(kept, 0, NAME)
     with ExitStack() as first:
         program, pid = first.enter_context(container(parent, jail, 0))
-        tracer = spawn(seeing(kept, "record", "-o", out, "--overhead-limit", "none", "-c", NAME))
+        tracer = spawn(seeing(kept, "/var/lib", "record", "-o", out, "--overhead-limit", "none", "-c", NAME))
         wait_attached(tracer, pid)
-        calls(program, 101)
+        make_calls(program, 101)
     shutil.rmtree(kept / "docker" / "containers" / IDS[0])
     files(kept, 1, NAME)
     with container(parent, jail, 1) as (program, again):
         wait_attached(tracer, again)
-        calls(program, 101)
+        make_calls(program, 101)
         tracer.send_signal(signal.SIGINT)
         recording = load(out, finish(tracer))
         assert changed_text(again) == []
@@ -148,6 +125,6 @@ def test_names_that_do_not_tell(out: Path, parent: Path, tmp_path: Path) -> None
         NAME[:-1]: f"no cgroup and no container '{NAME[:-1]}'",
     }
     for name, said in refusals.items():
-        result = finish(spawn(seeing(tmp_path / "lib", "record", "-o", out, "-d", "100ms", "-c", name)))
+        result = finish(spawn(seeing(tmp_path / "lib", "/var/lib", "record", "-o", out, "-d", "100ms", "-c", name)))
         assert_refused(result, 1, said)
     assert not out.exists()
