@@ -249,6 +249,10 @@ def test_whole_machine(tmp_path: Path) -> None:
         both = stack.enter_context(memory_with_swap("file"))
         idle, busy = (group(stack, both, name) for name in ("idle", "neighbour"))
         machine = Machine(tmp_path)
+        (tmp_path / "whole").mkdir()
+        whole = stack.enter_context(screen(tmp_path / "whole", f"{MEMTOLL} top", LC_ALL="C.UTF-8"))
+        whole.shows(r"whole machine")
+        whole.keys("t")
         toucher = json.loads(
             subprocess.run(
                 [workload("touch"), "7919", "small", "w"], check=True, capture_output=True, text=True, timeout=60
@@ -272,6 +276,10 @@ def test_whole_machine(tmp_path: Path) -> None:
                 shown.keys("q")
                 # The whole machine's memtoll holds no target.
                 assert "another memtoll" not in shown.shows(r"over 0")
+        # The matrix, since the start, names the neighbour.
+        whole.shows(r"\nPUSHED BY .*(\n.*)*\n\S*/neighbour +\d.* \d+m?s .*/idle")
+        whole.keys("q")
+        whole.shows(r"over 0")
         told = machine.end()
     schema = json.loads(memtoll("top", "--schema").stdout)
     # No time is left out between two, nor what memtoll does in it.
