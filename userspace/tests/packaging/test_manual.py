@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 
 from described import Option, commands, options
-from harness import ROOT
+from harness import ROOT, memtoll
 
 pytestmark = pytest.mark.xdist_group("build")
 
@@ -67,6 +68,14 @@ def test_sections(command: str, installed: Path) -> None:
     assert re.findall(r"^\.Sh (.*)$", text, re.M) == SECTIONS
     for name in SECTIONS:
         assert section(text, name).strip(), name
+
+
+@pytest.mark.root
+def test_privileges_are_those_of_the_doctor(installed: Path) -> None:
+    """Each with its reason, the first of those that belong together."""
+    items = re.findall(r"^\.It Dv (CAP_\w+).*\n[^.]", section(page(installed, "memtoll"), "PRIVILEGES"), re.M)
+    told = json.loads(memtoll("doctor", "--json").stdout)["capabilities"]
+    assert [name.lower() for name in items] == [each["name"] for each in told]
 
 
 def test_the_first_page_names_all(installed: Path) -> None:
