@@ -165,6 +165,7 @@ static void give_up(struct worker *worker)
 		now + MAX(TIMED_CALL_REST_MS * 1000, REST_TIMES * (now - worker->begun_us));
 	g_hash_table_replace(refused, GINT_TO_POINTER(worker->who), entry);
 	worker->given_up = true;
+	patient = false;
 	stuck++;
 	given_up++;
 }

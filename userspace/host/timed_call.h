@@ -44,7 +44,10 @@
 bool timed_call(int who, unsigned int ms, void (*work)(void *job), void *job,
 		GDestroyNotify release);
 
-/* From here on no limit is below TIMED_CALL_PATIENCE_MS; false: as before. */
+/*
+ * From here on no limit is below TIMED_CALL_PATIENCE_MS, until a call is given up all the same: of
+ * many processes that never answer one is waited for so long. false: as before.
+ */
 void timed_calls_be_patient(bool patient);
 
 /*

@@ -481,7 +481,10 @@ static int step_attach(struct session *session)
 				   session->start_ns +
 					   MAX(config->duration_ns, WATCHDOG_ATTACH_MS * MS));
 	progress_attaching(config, "its code and its allocator");
+	/* No ring buffer fills meanwhile, and what is not found in a process now is long unknown. */
+	timed_calls_be_patient(true);
 	status = is_interrupted(session) ? STATUS_FAILED : add_targets(session);
+	timed_calls_be_patient(false);
 	if (!status)
 		report_other_tracers(session);
 	if (config->duration_ns) {

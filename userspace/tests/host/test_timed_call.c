@@ -26,6 +26,7 @@
 /* No processes: the number is only who a call is about. */
 #define SOMEBODY 100000001
 #define OTHERS 100000100
+#define LATER 100000200
 #define WAIT_MS TIMED_CALL_MEMORY_MS
 
 struct job {
@@ -137,6 +138,38 @@ static void test_patience(void **state)
 	g_thread_join(writer);
 	job_free(job);
 	assert_int_equal(timed_calls_given_up(), 0);
+}
+
+static gint64 given_up_after(int who, int *to)
+{
+	struct job *job = job_new();
+	gint64 begun_us = g_get_monotonic_time();
+
+	*to = dup(job->pipes[1]);
+	assert_false(timed_call(who, WAIT_MS, wait_for_byte, job, job_free));
+	return g_get_monotonic_time() - begun_us;
+}
+
+/* With one that never answers, and not with each. */
+static void test_patience_ends(void **state)
+{
+	gint begin = g_atomic_int_get(&released);
+	gint64 first_us;
+	int to[2], i;
+
+	(void)state;
+	timed_calls_be_patient(true);
+	first_us = given_up_after(LATER, &to[0]);
+	assert_true(first_us >= TIMED_CALL_PATIENCE_MS * 1000);
+	assert_true(given_up_after(LATER + 1, &to[1]) < first_us);
+	timed_calls_be_patient(false);
+	assert_int_equal(timed_calls_given_up(), 2);
+	for (i = 0; i < 2; i++)
+		assert_int_equal(write(to[i], "x", 1), 1);
+	while (g_atomic_int_get(&released) < begin + 2)
+		g_usleep(1000);
+	for (i = 0; i < 2; i++)
+		close(to[i]);
 }
 
 /* The same where nobody is patient, but the process it is about would run, had it a CPU. */
@@ -404,6 +437,7 @@ int main(void)
 		cmocka_unit_test(test_without_threads),
 		cmocka_unit_test(test_ranges),
 		cmocka_unit_test(test_patience),
+		cmocka_unit_test(test_patience_ends),
 		cmocka_unit_test(test_process_that_wants_a_cpu),
 		cmocka_unit_test(test_call_that_gets_on),
 		cmocka_unit_test(test_end_soon_after),
