@@ -42,7 +42,6 @@
 SUM_TABLE(map_calls, 32768, 8192, struct memtoll_map_key, struct memtoll_map_sum);
 
 #define MAP_STACK_FLAG 0x20000
-#define MADV_DONTNEED_CODE 4
 
 /*
  * How far above what a thread gives back of its stack at its end its stack pointer is: glibc leaves
@@ -120,24 +119,19 @@ static __always_inline __u64 segment_bytes(__u64 address)
 		       0;
 }
 
-SEC("?tp_btf/sys_enter")
-int map_enter(__u64 *ctx)
+int map_begin(struct thread *thread, __s32 nr)
 {
-	__s32 nr = ctx[1];
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *thread = thread_get(task);
 	struct open_map_call *map;
 	struct pt_regs *regs;
 	__u64 file;
 
 	if (!thread)
 		return 0;
-	thread->unbegun = 0;
-	if (!calls_are_watched())
-		return 0;
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	map = &thread->map;
 	map->timed_ns = 0;
+	map->by_lock = 0;
 	if (nr == NR_MPROTECT)
 		arena_extended(thread, PT_REGS_PARM1_SYSCALL(regs));
 	else
@@ -178,6 +172,30 @@ int map_enter(__u64 *ctx)
 	if (maps_shared_memory(map->arg, PT_REGS_PARM4_SYSCALL(regs), file))
 		map->flags |= MAPPING_ANONYMOUS;
 	stamp_take(task, &map->start);
+	return 0;
+}
+
+/* What 6.17 and later does without the lock of all mappings (mm/madvise.c, get_lock_mode()). */
+static __always_inline bool takes_no_lock(const struct open_map_call *map)
+{
+	return map->map_fn == MAP_FN_MADVISE &&
+	       (map->arg == MADV_DONTNEED_CODE || map->arg == MADV_FREE_CODE ||
+		map->arg == MADV_DONTNEED_LOCKED_CODE);
+}
+
+SEC("?tp_btf/sys_enter")
+int map_enter(__u64 *ctx)
+{
+	struct thread *thread = thread_get(bpf_get_current_task_btf());
+
+	if (!thread)
+		return 0;
+	thread->unbegun = 0;
+	if (!calls_are_watched())
+		return 0;
+	map_begin(thread, ctx[1]);
+	if (takes_no_lock(&thread->map))
+		rate_advice();
 	return 0;
 }
 
@@ -368,6 +386,11 @@ static __always_inline void leave_unbegun(struct task_struct *task, struct threa
 	thread->major_base = task->maj_flt;
 }
 
+static __always_inline bool has_failed(__s64 ret)
+{
+	return ret < 0 && ret > -4096;
+}
+
 static __always_inline bool is_shmat(const __u64 *ctx)
 {
 	return syscall_nr((const struct pt_regs *)ctx[0]) == NR_SHMAT;
@@ -391,6 +414,7 @@ __noinline int shmat_begin(struct thread *thread, __u64 address)
 		return 0;
 	map = &thread->map;
 	map->map_fn = MAP_FN_MMAP;
+	map->by_lock = 0;
 	map->uncounted = 1;
 	map->timed_ns = 0;
 	map->draw = MAP_LOOKED_AT;
@@ -423,32 +447,18 @@ static __always_inline void map_end(struct open_map_call *map, __u64 ended_ns)
 	map->map_fn = MAP_FN_NONE;
 }
 
-SEC("?tp_btf/sys_exit")
-int map_exit(__u64 *ctx)
+int map_finish(struct thread *thread, __s64 ret)
 {
-	__s64 ret = ctx[1];
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *thread = thread_find(task);
 	struct memtoll_mapping *event;
 	struct open_map_call *map;
-	bool failed, begun;
 	__u64 bytes, now;
 
-	/* A thread may be met in such a call: what it attaches must not be missed. */
-	if (!thread && is_shmat(ctx))
-		thread = thread_get(task);
-	/* Before the clock is read: most are others'. */
-	if (!thread || !is_counted(thread))
+	if (!thread)
 		return 0;
-	failed = ret < 0 && ret > -4096;
-	begun = is_shmat(ctx) ? !failed && shmat_begin(thread, ret) : thread->map.map_fn;
-	if (!begun) {
-		leave_unbegun(task, thread);
-		return 0;
-	}
 	find_populated(task, thread);
 	map = &thread->map;
-	map->failed = failed;
+	map->failed = has_failed(ret);
 	if (map->map_fn == MAP_FN_MPROTECT)
 		__sync_fetch_and_add(&area_generation, 1);
 	if (map->map_fn == MAP_FN_MPROTECT && !thread->populated.faults) {
@@ -502,5 +512,27 @@ int map_exit(__u64 *ctx)
 	if (thread->populated.faults)
 		populate_end(thread);
 	map_end(map, now);
+	return 0;
+}
+
+SEC("?tp_btf/sys_exit")
+int map_exit(__u64 *ctx)
+{
+	__s64 ret = ctx[1];
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread = thread_find(task);
+	bool begun;
+
+	/* A thread may be met in such a call: what it attaches must not be missed. */
+	if (!thread && is_shmat(ctx))
+		thread = thread_get(task);
+	/* Before the clock is read: most are others'. */
+	if (!thread || !is_counted(thread))
+		return 0;
+	begun = is_shmat(ctx) ? !has_failed(ret) && shmat_begin(thread, ret) : thread->map.map_fn;
+	if (begun)
+		map_finish(thread, ret);
+	else
+		leave_unbegun(task, thread);
 	return 0;
 }

@@ -100,6 +100,8 @@ struct open_map_call {
 	__u16 uncounted;    /* its own time is nothing: shmat */
 	__u16 failed;	/* it has ended so; here, where no path of the program is for one of both */
 	__u32 draw;	/* enum map_draw */
+	__u32 by_lock;	/* seen by the lock that it takes: map_lock.bpf.c */
+	__u64 placed;	/* then: where the kernel has put a new mapping; 0: not yet */
 	__u64 timed_ns; /* its programs are timed: since when; 0: they are not */
 	__u64 walked_ns; /* then: what stacks had taken before its own */
 };

@@ -46,6 +46,14 @@ static __always_inline __u64 rate_map(void)
 	return bpf_ktime_get_ns();
 }
 
+static __always_inline void rate_advice(void)
+{
+	struct memtoll_rates *rates = rates_here();
+
+	if (rates)
+		rates->advices++;
+}
+
 /* Time in walks so far, on this CPU. */
 static __always_inline __u64 walked_ns(void)
 {

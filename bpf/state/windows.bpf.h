@@ -89,7 +89,8 @@ static __always_inline bool calls_are_watched(void)
 /* In a mapping call whose end will be seen. */
 static __always_inline bool in_map(const struct thread *thread)
 {
-	return thread->map.map_fn && thread->map.start.ns >= calls_watched_ns;
+	return thread->map.map_fn &&
+	       (thread->map.by_lock || thread->map.start.ns >= calls_watched_ns);
 }
 
 /* In a read of a file whose end will be seen. */

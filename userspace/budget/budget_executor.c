@@ -95,6 +95,7 @@ struct budget {
 	uint64_t unwatched_maps; /* as of when targets were last suspected of new code */
 	struct syscall_rate syscalls;
 	double counting_price_ns; /* of one more system call in a window */
+	double syscall_price_ns;  /* of one that nobody looks at */
 	bool thinned;
 	bool shut; /* windows have ended by themselves; perhaps a slice's end has found it */
 	uint64_t accounted_ns; /* of the last change */
@@ -119,6 +120,7 @@ struct budget *budget_new(const struct budget_config *config,
 	budget->config = *config;
 	budget->paid = paid_prices_of(prices);
 	budget->counting_price_ns = prices->syscall_counted.hit_ns;
+	budget->syscall_price_ns = prices->syscall.hit_ns;
 	budget->counting = budget->attached = GROUPS_ALL;
 	budget->calls = budget->plain_reads = true;
 	budget->until_ns = budget->syscalls.until_ns = UINT64_MAX;
@@ -559,12 +561,16 @@ static bool look_for_calls(struct budget *budget, struct governor_reading *readi
 /* Of how many faults one is looked at. */
 static void thin(struct budget *budget, const struct governor_reading *reading)
 {
+	const struct syscalls *syscalls = probes_syscalls(budget->config.probes);
+	const struct syscall_rate *rate = &budget->syscalls;
 	struct thinning *thinning = &budget->thinning;
 	bool faults = thinning->faults.rests, calls = thinning->calls.rests;
 	unsigned int before = thinning->one_in, one_in;
 
-	thinning->calls_may_rest =
-		budget->calls && syscalls_may_rest(probes_syscalls(budget->config.probes));
+	thinning->calls_may_rest = budget->calls && syscalls_may_rest(syscalls);
+	thinning->maps_are_seen = syscalls_see_maps_resting(syscalls);
+	thinning->other_calls =
+		rate->own_ns > 0 ? rate->calls * budget->syscall_price_ns / rate->own_ns : 0;
 	one_in = thinning_step(thinning, reading->now_ns, reading->cpu_ns, &reading->rates);
 	budget->thinned |= one_in > 1 || thinning->faults.rests;
 	if (one_in != before)

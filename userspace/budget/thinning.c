@@ -33,11 +33,20 @@
 #define REST_LEAST 0.1
 #define REST_BELOW 0.6
 /*
+ * System calls rest at this part of the limit already, since little is missed by it, and the limit is
+ * one for all programs: a server that does nothing but receive and send pays several times what a
+ * database beside it does.
+ */
+#define CALLS_LIMIT 0.5
+/*
  * Not where one in so many waits for something, or is in a call of the allocator: those are to be
  * seen each.
  */
 #define REST_WAITED 1024
 #define REST_INSIDE 8
+/* So much of what there was is left at the next look; fewer than so many are chance. */
+#define ADVICES_KEPT 0.98
+#define ADVICES_SURE 4
 /* After one that had to wait they are all seen for so long. */
 #define REST_AGAIN_NS (5000 * MS)
 
@@ -143,7 +152,23 @@ static double reads_load(const struct thinning *thinning, uint64_t cpu_ns,
 	return reads * thinning->read_least_ns / (cpu_ns - thinning->since_cpu_ns);
 }
 
-/* Mappings change, of which none is to be missed, or reads wait for a device. */
+/* In windows there are few of either: what is judged is that of some seconds. */
+static void note_advices(struct thinning *thinning, const struct memtoll_rates *rates)
+{
+	const struct memtoll_rates *before = &thinning->since;
+
+	thinning->advices = ADVICES_KEPT * thinning->advices + rates->advices - before->advices;
+	thinning->advised_reads = ADVICES_KEPT * thinning->advised_reads + rates->reads -
+				  before->reads + rates->passed_reads - before->passed_reads;
+}
+
+static bool misses_advices(const struct thinning *thinning)
+{
+	return thinning->advices >= ADVICES_SURE &&
+	       thinning->advices * REST_WAITED > thinning->advised_reads;
+}
+
+/* Mappings change, none of which is to be missed, and would be; or reads wait for a device. */
 static bool must_see_calls(const struct thinning *thinning, const struct memtoll_rates *rates)
 {
 	const struct memtoll_rates *before = &thinning->since;
@@ -152,24 +177,24 @@ static bool must_see_calls(const struct thinning *thinning, const struct memtoll
 		       before->rested_reads;
 	uint64_t maps = rates->maps - before->maps + rates->unwatched_maps - before->unwatched_maps;
 
-	return maps * REST_WAITED > all ||
+	return (thinning->maps_are_seen ? misses_advices(thinning) : maps * REST_WAITED > all) ||
 	       (rates->waited_reads - before->waited_reads) * REST_WAITED > seen;
 }
 
 /*
  * all: what would be paid, counting with it. few: too few events to begin a rest for; it may end.
  */
-static void rest_step(const struct thinning *thinning, struct resting *resting, uint64_t now_ns,
-		      double all, double counting, bool must_see, bool few)
+static void rest_step(struct resting *resting, uint64_t now_ns, double limit, double all,
+		      double counting, bool must_see, bool few)
 {
 	bool rests = resting->rests;
 
 	if (must_see)
 		rests = false;
-	else if (all > thinning->limit && counting > REST_LEAST * thinning->limit)
+	else if (all > limit && counting > REST_LEAST * limit)
 		rests |= !few &&
 			 (!resting->changed_ns || now_ns - resting->changed_ns >= REST_AGAIN_NS);
-	else if (all < REST_BELOW * thinning->limit && now_ns - resting->changed_ns >= STAY_NS)
+	else if (all < REST_BELOW * limit && now_ns - resting->changed_ns >= STAY_NS)
 		rests = false;
 	if (rests != resting->rests)
 		resting->changed_ns = now_ns;
@@ -185,8 +210,11 @@ static void rest(struct thinning *thinning, uint64_t now_ns, uint64_t cpu_ns,
 		     (cpu_ns - thinning->since_cpu_ns);
 
 	all += (thinning->faults.rests ? faults : 0) + (thinning->calls.rests ? reads : 0);
-	rest_step(thinning, &thinning->faults, now_ns, all, faults, must_see(thinning, rates), few);
-	rest_step(thinning, &thinning->calls, now_ns, all, reads,
+	rest_step(&thinning->faults, now_ns, thinning->limit, all, faults,
+		  must_see(thinning, rates), few);
+	reads += thinning->other_calls;
+	all += thinning->other_calls;
+	rest_step(&thinning->calls, now_ns, CALLS_LIMIT * thinning->limit, all, reads,
 		  !thinning->calls_may_rest || must_see_calls(thinning, rates), few);
 }
 
@@ -205,6 +233,7 @@ unsigned int thinning_step(struct thinning *thinning, uint64_t now_ns, uint64_t 
 		part = walk_load(thinning, cpu_ns, rates);
 		if (few && part <= allowed && now_ns - thinning->since_ns < JUDGE_NS_MOST)
 			return thinning->one_in;
+		note_advices(thinning, rates);
 		rest(thinning, now_ns, cpu_ns, rates, few);
 		part += few ? 0 : load(thinning, cpu_ns, rates);
 		if (part > allowed && thinning->one_in < MOST) {

@@ -37,6 +37,10 @@ struct thinning {
 	struct resting faults;
 	struct resting calls; /* system calls */
 	bool calls_may_rest;
+	bool maps_are_seen; /* while they rest */
+	double advices;	    /* of late, that would be missed all the same, of so many reads */
+	double advised_reads;
+	double other_calls; /* what system calls that nobody looks at pay, of the CPU time */
 	uint64_t since_ns;
 	uint64_t since_cpu_ns;
 	struct memtoll_rates since;

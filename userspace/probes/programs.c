@@ -335,14 +335,22 @@ static int share_maps(const struct memtoll_bpf *from, struct memtoll_bpf *with)
 	return 0;
 }
 
-struct memtoll_bpf *programs_load_swap(const struct memtoll_bpf *bpf)
+static void choose_map_lock(struct memtoll_bpf *bpf)
+{
+	bpf_program__set_autoload(bpf->progs.map_locked, true);
+	bpf_program__set_autoload(bpf->progs.map_placed, true);
+	bpf_program__set_autoload(bpf->progs.map_released, true);
+}
+
+static struct memtoll_bpf *load_late(const struct memtoll_bpf *bpf,
+				     void (*choose_late)(struct memtoll_bpf *bpf))
 {
 	struct memtoll_bpf *late = memtoll_bpf__open();
 	int err;
 
 	if (!late)
 		return NULL;
-	choose_swap(late);
+	choose_late(late);
 	err = share_maps(bpf, late);
 	/* Not the skeleton's own: it would map what the others have mapped. */
 	if (!err)
@@ -352,4 +360,14 @@ struct memtoll_bpf *programs_load_swap(const struct memtoll_bpf *bpf)
 	memtoll_bpf__destroy(late);
 	errno = -err;
 	return NULL;
+}
+
+struct memtoll_bpf *programs_load_swap(const struct memtoll_bpf *bpf)
+{
+	return load_late(bpf, choose_swap);
+}
+
+struct memtoll_bpf *programs_load_map_lock(const struct memtoll_bpf *bpf)
+{
+	return load_late(bpf, choose_map_lock);
 }

@@ -61,4 +61,7 @@ struct memtoll_bpf *programs_load(const struct programs_config *config, const ch
  */
 struct memtoll_bpf *programs_load_swap(const struct memtoll_bpf *bpf);
 
+/* Likewise what sees mapping calls by their lock: map_lock.h. */
+struct memtoll_bpf *programs_load_map_lock(const struct memtoll_bpf *bpf);
+
 #endif /* MEMTOLL_PROGRAMS_H */

@@ -12,6 +12,7 @@
 #include "base/message.h"
 #include "bpf/wire/syscalls.h"
 #include "memtoll.skel.h"
+#include "probes/map_lock.h"
 #include "probes/links.h"
 #include "probes/thread_iterator.h"
 
@@ -19,16 +20,18 @@ struct syscalls {
 	struct memtoll_bpf *bpf;
 	bool mappings;
 	bool reads;
-	bool locks;		/* futex calls are wanted, too */
-	struct bpf_link *begin; /* sys_enter; NULL: no call is watched */
-	struct bpf_link *end;	/* sys_exit */
-	struct bpf_link *uring; /* reports reads besides system calls */
-	bool calls;		/* all but read(2) are watched */
-	bool plain_reads;	/* read(2) is */
-	GPtrArray *missed;	/* counts calls that are not watched; NULL: none is */
-	bool missed_maps;	/* of mapping calls, too */
-	GPtrArray *resting;	/* counts mapping calls between windows; NULL: they do not rest */
-	bool seen;		/* where they do: a window is open */
+	bool locks;		   /* futex calls are wanted, too */
+	struct bpf_link *begin;	   /* sys_enter; NULL: no call is watched */
+	struct bpf_link *end;	   /* sys_exit */
+	struct bpf_link *uring;	   /* reports reads besides system calls */
+	bool calls;		   /* all but read(2) are watched */
+	bool plain_reads;	   /* read(2) is */
+	GPtrArray *missed;	   /* counts calls that are not watched; NULL: none is */
+	bool missed_maps;	   /* of mapping calls, too */
+	GPtrArray *resting;	   /* sees mapping calls between windows; NULL: they do not rest */
+	struct map_lock *map_lock; /* by their lock; NULL: was not needed yet */
+	bool map_lock_refused;	   /* there they are counted only */
+	bool seen;		   /* where they do: a window is open */
 	GPtrArray *fading; /* of before, for calls whose entry nobody saw; until the next step */
 };
 
@@ -184,15 +187,28 @@ static GPtrArray *attach_all(struct bpf_program *const *programs, size_t count)
 	return links;
 }
 
-/* What counts mapping calls that are seen in windows only; NULL: that cannot be had. */
-static GPtrArray *attach_maps(const struct syscalls *syscalls)
+/* What sees mapping calls by their lock, or counts them; NULL: neither can be had. */
+static GPtrArray *attach_maps(struct syscalls *syscalls)
 {
 	struct bpf_program *const programs[] = {
 		syscalls->mappings ? syscalls->bpf->progs.map_unwatched : NULL,
 		syscalls->mappings ? syscalls->bpf->progs.map_changed : NULL,
 	};
+	GPtrArray *links;
 
-	return attach_all(programs, G_N_ELEMENTS(programs));
+	if (syscalls->mappings && !syscalls->map_lock && !syscalls->map_lock_refused) {
+		syscalls->map_lock = map_lock_load(syscalls->bpf);
+		syscalls->map_lock_refused = !syscalls->map_lock;
+		if (!syscalls->map_lock)
+			message("mapping calls cannot be seen by their lock: %s", strerror(errno));
+	}
+	links = syscalls->map_lock ? map_lock_attach(syscalls->map_lock) : NULL;
+	return links ? links : attach_all(programs, G_N_ELEMENTS(programs));
+}
+
+bool syscalls_see_maps_resting(const struct syscalls *syscalls)
+{
+	return !syscalls->map_lock_refused;
 }
 
 /* What counts calls that are detached; NULL where that cannot be had: then they stay. */
@@ -373,5 +389,6 @@ void syscalls_detach(struct syscalls *syscalls)
 	forget_missed(&syscalls->missed);
 	forget_missed(&syscalls->fading);
 	forget_missed(&syscalls->resting);
+	map_lock_free(syscalls->map_lock);
 	g_free(syscalls);
 }

@@ -43,6 +43,11 @@ bool syscalls_plain_reads_are_watched(const struct syscalls *syscalls);
  * that sleeps for nothing else (latency.bpf.h).
  */
 bool syscalls_may_rest(const struct syscalls *syscalls);
+/*
+ * Where they rest mapping calls are seen all the same, by their lock, but for madvise of Linux 6.17
+ * and later. False: they are counted only.
+ */
+bool syscalls_see_maps_resting(const struct syscalls *syscalls);
 /* From now on, or no longer. 0, or -errno: they are seen in windows. */
 int syscalls_rest(struct syscalls *syscalls, bool rest);
 bool syscalls_do_rest(const struct syscalls *syscalls);

@@ -104,6 +104,35 @@ def test_reads_are_counted(out: Path, options: list[str]) -> None:
     assert recording.report["losses"]["reads_unwatched"] < 0.1 * calls
 
 
+def test_mapping_calls_are_seen_by_their_lock(out: Path) -> None:
+    """Beside reads that rest: every one, and where it is, so that what is faulted in and unmapped has its owner."""
+    data = out.with_name("data")
+    data.write_bytes(os.urandom(BLOCKS * BLOCK))
+    words = [str(data), "pread", str(BLOCK), str(BLOCKS), str(PASSES), "--map", "101"]
+    recording = record(out, *LIMIT, command=[workload("reader"), *words], exact=False)
+    (witness,) = recording.witness
+    mapped = witness["mapped"]
+    assert mapped == BLOCKS * PASSES // 101
+    calls = reads_that_are_counted(recording, BLOCKS * PASSES)
+    ((hits,),) = recording.query("SELECT SUM(hits) FROM hit WHERE probe = 'read'")
+    assert hits < calls / 2
+    assert recording.report["losses"].get("maps_unwatched", 0) == 0
+    sites = [site for site in recording.report["sites"] if site["toll"] == "map"]
+    counted = {
+        function: sum(
+            site["count"] for site in sites if function in [at["function"] for at in site["allocated_at"][:2]]
+        )
+        for function in ("map_area", "lengthen_area", "unmap_area", "sbrk", "madvise")
+    }
+    assert counted == dict.fromkeys(counted, mapped)
+    assert_all_counted(recording)
+    # A byte of each area, and one of what it is longer by.
+    ((faults,),) = recording.query("SELECT SUM(faults) FROM fault WHERE class = 'zero' AND allocated_call = 'mmap'")
+    assert faults == pytest.approx(2 * mapped, rel=0.01)
+    ((given,),) = recording.query("SELECT SUM(calls) FROM giveback WHERE how = 'munmap'")
+    assert given == pytest.approx(mapped, rel=0.01)
+
+
 def test_reads_before_a_pause_are_counted(out: Path) -> None:
     """Those since the last window, of a program that is idle from then on, and is left alone for a while."""
     data = out.with_name("data")

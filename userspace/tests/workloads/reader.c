@@ -12,6 +12,8 @@
  *   --random  blocks in no order: COUNT draws a pass, with repeats
  *   --pause   half way it does nothing for so many seconds
  *   --beside  a second thread does nothing meanwhile
+ *   --map     after so many reads an area is mapped, used, made twice as long and unmapped, and the
+ *             heap grows by a page
  *   --cache   blocks are kept in an LRU cache of so many first, and read only where it misses
  * Prints how many calls read how many bytes, of different blocks how many, and, if clocked, how
  * long those reads had no CPU in which the thread went to sleep.
@@ -26,6 +28,8 @@
 #include <sys/uio.h>
 
 #include "workload.h"
+
+#define PAGE 4096UL
 
 struct reader {
 	int fd;
@@ -204,6 +208,38 @@ static struct clocks clocks_now(void)
 	};
 }
 
+static char *map_area(size_t size)
+{
+	return mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+static char *lengthen_area(char *area, size_t size)
+{
+	return mremap(area, size, 2 * size, MREMAP_MAYMOVE);
+}
+
+static int unmap_area(char *area, size_t size)
+{
+	return munmap(area, size);
+}
+
+/* Areas of 68 KiB, 3 and 8 MiB in turn: huge pages would be one fault for many. */
+static int use_area(uint64_t number)
+{
+	static const size_t sizes[] = { 17 * PAGE, 3UL << 20, 8UL << 20 };
+	size_t size = sizes[number % 3];
+	char *area = map_area(size);
+
+	if (area == MAP_FAILED || madvise(area, size, MADV_NOHUGEPAGE))
+		return 1;
+	area[0] = 1;
+	area = lengthen_area(area, size);
+	if (area == MAP_FAILED)
+		return 1;
+	area[2 * size - 1] = 1;
+	return unmap_area(area, 2 * size) || sbrk(PAGE) == (void *)-1;
+}
+
 static void *do_nothing(void *unused)
 {
 	for (;;)
@@ -215,7 +251,8 @@ int main(int argc, char **argv)
 {
 	struct reader reader = {};
 	struct cache cache = {};
-	uint64_t count, passes, calls = 0, bytes = 0, different = 0, state = 1, asleep_ns = 0;
+	uint64_t count, passes, mapped = 0, every = 0, calls = 0, bytes = 0, different = 0,
+				state = 1, asleep_ns = 0;
 	int direct = 0, cold = 0, held = 0, clocked = 0, scattered = 0, beside = 0, i;
 	struct clocks before = {}, after;
 	struct timespec idle = {};
@@ -237,6 +274,8 @@ int main(int argc, char **argv)
 			filled = workload_number(argv[0], argv[++i]);
 		if (!strcmp(argv[i], "--pause") && i + 1 < argc)
 			idle.tv_sec = (time_t)workload_number(argv[0], argv[++i]);
+		if (!strcmp(argv[i], "--map") && i + 1 < argc)
+			every = workload_number(argv[0], argv[++i]);
 		if (!strcmp(argv[i], "--cache") && i + 1 < argc)
 			cache.size = workload_number(argv[0], argv[++i]);
 	}
@@ -280,14 +319,17 @@ int main(int argc, char **argv)
 					asleep_ns += after.off_cpu_ns - before.off_cpu_ns;
 			}
 			calls++;
+			if (every && calls % every == 0 && use_area(mapped++))
+				return 1;
 			bytes += reader.size;
 			different += !seen[block];
 			seen[block] = 1;
 		}
 	}
 	workload_report("\"reads\": %llu, \"bytes\": %llu, \"different\": %llu, "
-			"\"asleep_ns\": %llu",
+			"\"asleep_ns\": %llu, \"mapped\": %llu",
 			(unsigned long long)calls, (unsigned long long)bytes,
-			(unsigned long long)different, (unsigned long long)asleep_ns);
+			(unsigned long long)different, (unsigned long long)asleep_ns,
+			(unsigned long long)mapped);
 	return 0;
 }

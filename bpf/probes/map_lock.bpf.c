@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * map_lock.bpf.c: mapping calls while system calls rest (state/read_rest.bpf.h), by the lock of a
+ * process's mappings, which they hold while they change them.
+ *
+ * A tracepoint on all system calls costs each of them 50 to 100 ns; these cost those that change
+ * mappings. What was asked for is in the registers that the thread has come with. What has become of
+ * it is known when the lock is released, but for where a new mapping is: that says the search for a
+ * place, and it is believed if the mapping is there. What cannot be known is counted as a loss.
+ * Attached for the time of a rest, instead of what is in unwatched.bpf.c.
+ */
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#include "wire/config.h"
+#include "wire/pages.h"
+#include "state/losses.bpf.h"
+#include "state/processes.bpf.h"
+#include "state/rates.bpf.h"
+#include "state/settings.bpf.h"
+#include "state/threads.bpf.h"
+#include "state/windows.bpf.h"
+#include "memory/page_state.bpf.h"
+#include "probes/fault.bpf.h"
+#include "probes/mapping.bpf.h"
+#include "probes/syscall.bpf.h"
+
+/* include/uapi/linux/mman.h, asm-generic/mman-common.h */
+#define MAP_FIXED_FLAGS (0x10 | 0x100000)
+#define MREMAP_FIXED_FLAG 2
+
+/* include/linux/mm.h */
+#define TOPDOWN 1
+
+#define PAGE_CEIL(bytes) (((bytes) + MEMTOLL_PAGE_SIZE - 1) & ~(MEMTOLL_PAGE_SIZE - 1))
+#define HUGE_PAGE_SIZE (2ULL << 20)
+#define NO_MEMORY (-12LL)
+#define INVALID (-22LL)
+
+static __always_inline struct pt_regs *user_regs(void)
+{
+	return (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
+}
+
+/* mmap's sixth argument; libbpf has macros for five before 1.2. */
+static __always_inline __u64 file_offset(const struct pt_regs *regs)
+{
+#if defined(__TARGET_ARCH_x86)
+	return regs->r9;
+#elif defined(__TARGET_ARCH_arm64)
+	return ((const struct user_pt_regs *)regs)->regs[5];
+#endif
+}
+
+/* All of it is one area of the running process, or within one. */
+static __always_inline bool is_there(__u64 address, __u64 bytes)
+{
+	struct vm_area_struct *area = (struct vm_area_struct *)vma_find(address);
+
+	return area && bytes && BPF_CORE_READ(area, vm_start) <= address &&
+	       BPF_CORE_READ(area, vm_end) >= address + bytes;
+}
+
+/* Those that take the lock as readers, and once. */
+static __always_inline bool is_advice(__u64 arg)
+{
+	return arg == MADV_DONTNEED_CODE || arg == MADV_FREE_CODE || arg == MADV_COLD_CODE ||
+	       arg == MADV_PAGEOUT_CODE;
+}
+
+static __always_inline void lose_call(void)
+{
+	struct memtoll_rates *rates = rates_here();
+
+	lose(LOST_MAPS_UNWATCHED, 1);
+	if (rates)
+		rates->unwatched_maps++;
+}
+
+/* What ends with the lock: not mlock, nor what else takes it again for each part that it faults in. */
+static __always_inline bool ends_by_lock(const struct thread *thread, bool write)
+{
+	const struct open_map_call *map = &thread->map;
+
+	return map->map_fn < MAP_FN_IN_CALLS && !map->may_populate &&
+	       (map->map_fn != MAP_FN_MADVISE || write || is_advice(map->arg));
+}
+
+/* A call that changes mappings has the lock. */
+static __always_inline void call_begin(struct thread *thread, __s32 nr, bool write)
+{
+	__u32 map_fn = map_fn_of(nr);
+
+	if (map_fn == MAP_FN_MPROTECT || (!write && map_fn != MAP_FN_MADVISE))
+		return;
+	thread->unbegun = 0;
+	map_begin(thread, nr);
+	thread->map.placed = 0;
+	thread->map.by_lock = ends_by_lock(thread, write);
+	if (!thread->map.by_lock) {
+		thread->map.map_fn = MAP_FN_NONE;
+		lose_call();
+	}
+}
+
+SEC("?raw_tp/mmap_lock_acquire_returned")
+int map_locked(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 second = ctx->args[1], third = ctx->args[2];
+	struct thread *thread;
+	bool write;
+	__s32 nr;
+
+	if (!may_be_traced(task->tgid))
+		return 0;
+	nr = syscall_nr(user_regs());
+	/* Others take the lock, too: a fork, whose thread may never be met. */
+	if (!map_fn_of(nr))
+		return 0;
+	thread = thread_get(task);
+	/* Two words of the context, each at a place that the verifier knows. */
+	barrier_var(second);
+	barrier_var(third);
+	write = (cfg_lock_path ? third : second) & 1;
+	if (!thread || ctx->args[0] != current_mm())
+		return 0;
+	if (nr == NR_MPROTECT && !in_map(thread))
+		arena_extended(thread, PT_REGS_PARM1_SYSCALL(user_regs()));
+	/* Its entry was seen; its exit need not be, where the window ends before. */
+	if (in_map(thread) && !thread->map.by_lock) {
+		thread->map.placed = 0;
+		thread->map.by_lock = ends_by_lock(thread, write);
+		return 0;
+	}
+	call_begin(thread, nr, write);
+	return 0;
+}
+
+/*
+ * Where anonymous memory of 2 MiB and more is put: a place for 2 MiB more is searched for, and the
+ * mapping begins on a boundary in it. (mm/huge_memory.c, __thp_get_unmapped_area())
+ */
+static __always_inline __u64 aligned_place(__u64 place, __u64 offset, bool topdown)
+{
+	__u64 off = (offset - place) & (HUGE_PAGE_SIZE - 1);
+
+	return topdown && !off ? place + HUGE_PAGE_SIZE : place + off;
+}
+
+/* mm/mmap.c: vm_unmapped_area(). Where one search fails another follows. */
+SEC("?raw_tp/vm_unmapped_area")
+int map_placed(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct thread *thread = thread_find(bpf_get_current_task_btf());
+	struct vm_unmapped_area_info *info = (void *)ctx->args[1];
+	__u64 place = ctx->args[0], bytes, offset;
+	bool topdown;
+
+	if (!thread || !thread->map.map_fn || !thread->map.by_lock)
+		return 0;
+	bytes = PAGE_CEIL(thread->map.map_fn == MAP_FN_MREMAP ? thread->map.arg : thread->map.len);
+	topdown = BPF_CORE_READ(info, flags) & TOPDOWN;
+	offset = thread->map.flags & MAPPING_ANONYMOUS ? 0 : file_offset(user_regs());
+	if (BPF_CORE_READ(info, length) == bytes + HUGE_PAGE_SIZE)
+		place = aligned_place(place, offset, topdown);
+	thread->map.placed = place;
+	return 0;
+}
+
+/* Where it is now, as far as that can be known. */
+static __always_inline __s64 new_place(const struct open_map_call *map, __u64 bytes, __u64 fixed)
+{
+	__u64 place = fixed ? fixed : map->placed ? map->placed : PAGE_CEIL(map->addr);
+
+	return is_there(place, PAGE_CEIL(bytes)) ? (__s64)place : NO_MEMORY;
+}
+
+/* What the call is about to return; an error, too, where that is not known. */
+static __always_inline __s64 result_of(const struct open_map_call *map)
+{
+	const struct pt_regs *regs = user_regs();
+	__u64 flags = PT_REGS_PARM4_SYSCALL(regs);
+
+	switch (map->map_fn) {
+	case MAP_FN_BRK:
+		return current_heap_top();
+	case MAP_FN_MUNMAP:
+		return is_there(map->addr, MEMTOLL_PAGE_SIZE) ? INVALID : 0;
+	case MAP_FN_MMAP:
+		return new_place(map, map->len, flags & MAP_FIXED_FLAGS ? map->addr : 0);
+	case MAP_FN_MREMAP:
+		return new_place(map, map->arg,
+				 flags & MREMAP_FIXED_FLAG ? PT_REGS_PARM5_SYSCALL(regs) : 0);
+	default:
+		return 0;
+	}
+}
+
+/* The lock is released: cached areas are stale. Of munmap it is a reader's by then. */
+SEC("?raw_tp/mmap_lock_released")
+int map_released(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct thread *thread = thread_find(bpf_get_current_task_btf());
+	struct open_map_call *map;
+	__s32 nr = syscall_nr(user_regs());
+	__s64 result;
+
+	if (!thread || !map_fn_of(nr) || ctx->args[0] != current_mm())
+		return 0;
+	__sync_fetch_and_add(&area_generation, 1);
+	map = &thread->map;
+	if (!map->map_fn || !map->by_lock || !is_counted(thread))
+		return 0;
+	result = result_of(map);
+	if (result == NO_MEMORY && calls_are_watched()) {
+		/* Its exit will tell. */
+		map->by_lock = 0;
+		return 0;
+	}
+	if (result == NO_MEMORY) {
+		map->map_fn = MAP_FN_NONE;
+		lose_call();
+		return 0;
+	}
+	return map_finish(thread, result);
+}
