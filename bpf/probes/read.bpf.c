@@ -440,12 +440,12 @@ static __always_inline __u64 read_populated(struct task_struct *task, struct thr
 	return populated->faults;
 }
 
-static __always_inline void count_waited(void)
+static __always_inline void count_waited(__u64 wall_ns)
 {
 	struct memtoll_rates *rates = rates_here();
 
 	if (rates)
-		rates->waited_reads++;
+		rates->waited_read_ns += wall_ns;
 }
 
 /*
@@ -539,7 +539,7 @@ int read_exit(__u64 *ctx)
 	if (!sum)
 		return 0;
 	if (waited || read->filled_pages)
-		count_waited();
+		count_waited(now - read->start.ns);
 	read->last_bytes = ret > 0 ? ret : 0;
 	read->last_known = 1;
 	__sync_fetch_and_add(&sum->calls, read->times);

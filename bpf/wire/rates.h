@@ -50,12 +50,12 @@ struct memtoll_rates {
 	__u64 thinned_reads;   /* of which it was drawn who is looked at, and timed */
 	__u64 passed_reads;    /* of files or not: counted and not looked at */
 	__u64 passed_reads_open;
-	__u64 rested_reads; /* of files or not: counted by the kernel alone: read_rest.bpf.h */
-	__u64 waited_reads; /* of files, that waited or brought pages in */
-	__u64 held_calls;   /* and those with the last one of the same instruction */
-	__u64 brief_starts; /* processes that came too fast to be looked at: process.bpf.c */
-	__u64 drawn_maps;   /* small mapping calls looked at that might have been passed over */
-	__u64 passed_maps;  /* and those that were: map_thinning.bpf.h */
+	__u64 rested_reads;   /* of files or not: counted by the kernel alone: read_rest.bpf.h */
+	__u64 waited_read_ns; /* of reads of files that waited or brought pages in */
+	__u64 held_calls;     /* and those with the last one of the same instruction */
+	__u64 brief_starts;   /* processes that came too fast to be looked at: process.bpf.c */
+	__u64 drawn_maps;     /* small mapping calls looked at that might have been passed over */
+	__u64 passed_maps;    /* and those that were: map_thinning.bpf.h */
 	struct memtoll_gaps gaps;      /* from a call's return to the thread's next call */
 	struct memtoll_gaps idle_gaps; /* from one hit that was not counted to the next */
 };

@@ -45,8 +45,10 @@
 #define REST_WAITED 1024
 #define REST_INSIDE 8
 /* So much of what there was is left at the next look; fewer than so many are chance. */
-#define ADVICES_KEPT 0.98
+#define NOTED_KEPT 0.98
 #define ADVICES_SURE 4
+/* Reads that wait are seen each where that is so much of the time. */
+#define WAITS_MATTER 0.03
 /* After one that had to wait they are all seen for so long. */
 #define REST_AGAIN_NS (5000 * MS)
 
@@ -152,14 +154,24 @@ static double reads_load(const struct thinning *thinning, uint64_t cpu_ns,
 	return reads * thinning->read_least_ns / (cpu_ns - thinning->since_cpu_ns);
 }
 
-/* In windows there are few of either: what is judged is that of some seconds. */
-static void note_advices(struct thinning *thinning, const struct memtoll_rates *rates)
+/*
+ * What would be missed. In windows there is little of it: what is judged is that of some seconds, and
+ * how long reads have waited is estimated by the part of all reads that is seen there.
+ */
+static void note_missed(struct thinning *thinning, uint64_t cpu_ns,
+			const struct memtoll_rates *rates)
 {
 	const struct memtoll_rates *before = &thinning->since;
+	double seen = rates->reads - before->reads + rates->passed_reads - before->passed_reads;
+	double all = seen + rates->rested_reads - before->rested_reads;
+	double waited_ns = rates->waited_read_ns - before->waited_read_ns;
 
-	thinning->advices = ADVICES_KEPT * thinning->advices + rates->advices - before->advices;
-	thinning->advised_reads = ADVICES_KEPT * thinning->advised_reads + rates->reads -
-				  before->reads + rates->passed_reads - before->passed_reads;
+	thinning->advices = NOTED_KEPT * thinning->advices + rates->advices - before->advices;
+	thinning->advised_reads = NOTED_KEPT * thinning->advised_reads + seen;
+	thinning->waited_ns =
+		NOTED_KEPT * thinning->waited_ns + (seen > 0 ? waited_ns * all / seen : 0);
+	thinning->waited_cpu_ns =
+		NOTED_KEPT * thinning->waited_cpu_ns + cpu_ns - thinning->since_cpu_ns;
 }
 
 static bool misses_advices(const struct thinning *thinning)
@@ -168,17 +180,21 @@ static bool misses_advices(const struct thinning *thinning)
 	       thinning->advices * REST_WAITED > thinning->advised_reads;
 }
 
+static bool misses_waits(const struct thinning *thinning)
+{
+	return thinning->waited_ns > WAITS_MATTER * (thinning->waited_cpu_ns + thinning->waited_ns);
+}
+
 /* Mappings change, none of which is to be missed, and would be; or reads wait for a device. */
 static bool must_see_calls(const struct thinning *thinning, const struct memtoll_rates *rates)
 {
 	const struct memtoll_rates *before = &thinning->since;
-	uint64_t seen = rates->reads - before->reads;
-	uint64_t all = seen + rates->passed_reads - before->passed_reads + rates->rested_reads -
-		       before->rested_reads;
+	uint64_t all = rates->reads - before->reads + rates->passed_reads - before->passed_reads +
+		       rates->rested_reads - before->rested_reads;
 	uint64_t maps = rates->maps - before->maps + rates->unwatched_maps - before->unwatched_maps;
 
 	return (thinning->maps_are_seen ? misses_advices(thinning) : maps * REST_WAITED > all) ||
-	       (rates->waited_reads - before->waited_reads) * REST_WAITED > seen;
+	       misses_waits(thinning);
 }
 
 /*
@@ -233,7 +249,7 @@ unsigned int thinning_step(struct thinning *thinning, uint64_t now_ns, uint64_t 
 		part = walk_load(thinning, cpu_ns, rates);
 		if (few && part <= allowed && now_ns - thinning->since_ns < JUDGE_NS_MOST)
 			return thinning->one_in;
-		note_advices(thinning, rates);
+		note_missed(thinning, cpu_ns, rates);
 		rest(thinning, now_ns, cpu_ns, rates, few);
 		part += few ? 0 : load(thinning, cpu_ns, rates);
 		if (part > allowed && thinning->one_in < MOST) {

@@ -40,6 +40,8 @@ struct thinning {
 	bool maps_are_seen; /* while they rest */
 	double advices;	    /* of late, that would be missed all the same, of so many reads */
 	double advised_reads;
+	double waited_ns; /* in reads that wait, of late; estimated from windows where they rest */
+	double waited_cpu_ns;
 	double other_calls; /* what system calls that nobody looks at pay, of the CPU time */
 	uint64_t since_ns;
 	uint64_t since_cpu_ns;

@@ -279,8 +279,15 @@ static void test_calls_rest(void **state)
 	for (i = 0; i < 49; i++)
 		assert_false(calls_rest_after(&target, 50021, 0));
 	assert_true(calls_rest_after(&target, 50021, 0));
-	/* Nor where reads wait. */
-	target.rates.waited_reads += 2;
+	/* Nor where reads wait; a tenth of a second more or less says little. */
+	for (i = 0; i < 20; i++) {
+		target.rates.waited_read_ns += MS * 97 / 50021;
+		assert_true(calls_rest_after(&target, 50021, 0));
+	}
+	for (i = 0; i < 20; i++) {
+		target.rates.waited_read_ns += 10 * MS * 97 / 50021;
+		calls_rest_after(&target, 50021, 0);
+	}
 	assert_false(calls_rest_after(&target, 50021, 0));
 }
 
