@@ -88,7 +88,7 @@ static __always_inline void latency_add(struct memtoll_call *site, const struct 
 		__sync_fetch_and_add(&site->sum.lock_waits, call->lock_waits);
 		__sync_fetch_and_add(&site->sum.lock_ns, call->lock_ns);
 	} else if (end->slept && !call->faults && !call->map_calls) {
-		/* It slept for nothing else that there is; futex calls are not watched yet. */
+		/* It slept for nothing else that there is; futex calls are not watched, or rest. */
 		__sync_fetch_and_add(&site->sum.lock_waits, 1);
 		__sync_fetch_and_add(&site->sum.lock_ns, end->off_ns);
 		if (!lock_suspected)

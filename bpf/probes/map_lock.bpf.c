@@ -28,8 +28,14 @@
 #include "probes/syscall.bpf.h"
 
 /* include/uapi/linux/mman.h, asm-generic/mman-common.h */
-#define MAP_FIXED_FLAGS (0x10 | 0x100000)
+#define MAP_FIXED_FLAG 0x10
+#define MAP_FIXED_NOREPLACE_FLAG 0x100000
 #define MREMAP_FIXED_FLAG 2
+#define MREMAP_DONTUNMAP_FLAG 4
+#define PROT_FLAGS 7 /* as of VM_READ, VM_WRITE and VM_EXEC */
+#define MADV_COLLAPSE_CODE 25
+#define MADV_GUARD_INSTALL_CODE 102
+#define MADV_GUARD_REMOVE_CODE 103
 
 /* include/linux/mm.h */
 #define TOPDOWN 1
@@ -38,6 +44,7 @@
 #define HUGE_PAGE_SIZE (2ULL << 20)
 #define NO_MEMORY (-12LL)
 #define INVALID (-22LL)
+#define NOWHERE (~0ULL) /* a place that no mapping has */
 
 static __always_inline struct pt_regs *user_regs(void)
 {
@@ -67,7 +74,8 @@ static __always_inline bool is_there(__u64 address, __u64 bytes)
 static __always_inline bool is_advice(__u64 arg)
 {
 	return arg == MADV_DONTNEED_CODE || arg == MADV_FREE_CODE || arg == MADV_COLD_CODE ||
-	       arg == MADV_PAGEOUT_CODE;
+	       arg == MADV_PAGEOUT_CODE || arg == MADV_DONTNEED_LOCKED_CODE ||
+	       arg == MADV_GUARD_INSTALL_CODE || arg == MADV_GUARD_REMOVE_CODE;
 }
 
 static __always_inline void lose_call(void)
@@ -79,13 +87,30 @@ static __always_inline void lose_call(void)
 		rates->unwatched_maps++;
 }
 
-/* What ends with the lock: not mlock, nor what else takes it again for each part that it faults in. */
+/*
+ * What ends with the lock: not mlock, nor what else takes it again for each part that it faults in,
+ * as all that maps does where memory is locked.
+ */
 static __always_inline bool ends_by_lock(const struct thread *thread, bool write)
 {
 	const struct open_map_call *map = &thread->map;
 
-	return map->map_fn < MAP_FN_IN_CALLS && !map->may_populate &&
-	       (map->map_fn != MAP_FN_MADVISE || write || is_advice(map->arg));
+	if (map->map_fn == MAP_FN_MUNMAP)
+		return true;
+	if (map->map_fn == MAP_FN_MADVISE)
+		return write ? map->arg != MADV_COLLAPSE_CODE : is_advice(map->arg);
+	return map->map_fn < MAP_FN_IN_CALLS && !map->may_populate;
+}
+
+/* It holds the lock, and ends with it. An area that goes on tells nothing of one that grows. */
+static __always_inline void take(struct thread *thread, bool write)
+{
+	struct open_map_call *map = &thread->map;
+	bool grows = map->map_fn == MAP_FN_MREMAP && map->arg > map->len;
+
+	map->placed =
+		grows && is_there(map->addr, PAGE_CEIL(map->len) + MEMTOLL_PAGE_SIZE) ? NOWHERE : 0;
+	map->by_lock = ends_by_lock(thread, write);
 }
 
 /* A call that changes mappings has the lock. */
@@ -97,8 +122,7 @@ static __always_inline void call_begin(struct thread *thread, __s32 nr, bool wri
 		return;
 	thread->unbegun = 0;
 	map_begin(thread, nr);
-	thread->map.placed = 0;
-	thread->map.by_lock = ends_by_lock(thread, write);
+	take(thread, write);
 	if (!thread->map.by_lock) {
 		thread->map.map_fn = MAP_FN_NONE;
 		lose_call();
@@ -109,33 +133,41 @@ SEC("?raw_tp/mmap_lock_acquire_returned")
 int map_locked(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	__u64 second = ctx->args[1], third = ctx->args[2];
+	__u64 write = ctx->args[1], success = ctx->args[2];
 	struct thread *thread;
-	bool write;
 	__s32 nr;
 
-	if (!may_be_traced(task->tgid))
+	if (!may_be_traced(task->tgid) || is_compat(task))
 		return 0;
 	nr = syscall_nr(user_regs());
 	/* Others take the lock, too: a fork, whose thread may never be met. */
-	if (!map_fn_of(nr))
+	if (!map_fn_of(nr) && nr != NR_SHMAT)
 		return 0;
 	thread = thread_get(task);
-	/* Two words of the context, each at a place that the verifier knows. */
-	barrier_var(second);
-	barrier_var(third);
-	write = (cfg_lock_path ? third : second) & 1;
-	if (!thread || ctx->args[0] != current_mm())
+	/* Words of the context, each at a place that the verifier knows; the last is not always there. */
+	barrier_var(write);
+	barrier_var(success);
+	if (cfg_lock_path) {
+		write = success;
+		success = ctx->args[3];
+		barrier_var(success);
+	}
+	/* Not where the wait for it was ended by a signal. */
+	if (!thread || ctx->args[0] != current_mm() || !(success & 1))
 		return 0;
+	if (nr == NR_SHMAT) {
+		if (write & 1 && !calls_are_watched())
+			lose_call();
+		return 0;
+	}
 	if (nr == NR_MPROTECT && !in_map(thread))
 		arena_extended(thread, PT_REGS_PARM1_SYSCALL(user_regs()));
 	/* Its entry was seen; its exit need not be, where the window ends before. */
 	if (in_map(thread) && !thread->map.by_lock) {
-		thread->map.placed = 0;
-		thread->map.by_lock = ends_by_lock(thread, write);
+		take(thread, write & 1);
 		return 0;
 	}
-	call_begin(thread, nr, write);
+	call_begin(thread, nr, write & 1);
 	return 0;
 }
 
@@ -163,22 +195,53 @@ int map_placed(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	bytes = PAGE_CEIL(thread->map.map_fn == MAP_FN_MREMAP ? thread->map.arg : thread->map.len);
 	topdown = BPF_CORE_READ(info, flags) & TOPDOWN;
-	offset = thread->map.flags & MAPPING_ANONYMOUS ? 0 : file_offset(user_regs());
+	/* What mremap moves of a file is not believed, should it lie elsewhere by that. */
+	offset = thread->map.map_fn == MAP_FN_MREMAP || thread->map.flags & MAPPING_ANONYMOUS ?
+			 0 :
+			 file_offset(user_regs());
 	if (BPF_CORE_READ(info, length) == bytes + HUGE_PAGE_SIZE)
 		place = aligned_place(place, offset, topdown);
 	thread->map.placed = place;
 	return 0;
 }
 
-/* Where it is now, as far as that can be known. */
-static __always_inline __s64 new_place(const struct open_map_call *map, __u64 bytes, __u64 fixed)
+/* Where it is, if it is there with that protection. */
+static __always_inline __s64 if_mapped(__u64 place, __u64 bytes, __u64 prot)
 {
-	__u64 place = fixed ? fixed : map->placed ? map->placed : PAGE_CEIL(map->addr);
+	struct vm_area_struct *area = (struct vm_area_struct *)vma_find(place);
 
-	return is_there(place, PAGE_CEIL(bytes)) ? (__s64)place : NO_MEMORY;
+	return is_there(place, PAGE_CEIL(bytes)) &&
+			       (BPF_CORE_READ(area, vm_flags) & PROT_FLAGS) == (prot & PROT_FLAGS) ?
+		       (__s64)place :
+		       NO_MEMORY;
 }
 
-/* What the call is about to return; an error, too, where that is not known. */
+/*
+ * Where a new mapping is. Of one that is to replace nothing, what is there may be what it was refused
+ * for. A hint is rounded down.
+ */
+static __always_inline __s64 mapped_at(const struct open_map_call *map, __u64 flags)
+{
+	__u64 place = map->placed ? map->placed : map->addr & ~(MEMTOLL_PAGE_SIZE - 1);
+
+	if (flags & MAP_FIXED_NOREPLACE_FLAG)
+		return NO_MEMORY;
+	return if_mapped(flags & MAP_FIXED_FLAG ? map->addr : place, map->len, map->arg);
+}
+
+/* What is left where it was is there in any case. */
+static __always_inline __s64 moved_to(const struct open_map_call *map, __u64 flags, __u64 fixed)
+{
+	__u64 place = map->placed		    ? map->placed :
+		      flags & MREMAP_DONTUNMAP_FLAG ? NOWHERE :
+						      map->addr;
+
+	if (flags & MREMAP_FIXED_FLAG)
+		place = fixed;
+	return is_there(place, PAGE_CEIL(map->arg)) ? (__s64)place : NO_MEMORY;
+}
+
+/* What the call is about to return; NO_MEMORY, too, where that is not known. */
 static __always_inline __s64 result_of(const struct open_map_call *map)
 {
 	const struct pt_regs *regs = user_regs();
@@ -190,10 +253,9 @@ static __always_inline __s64 result_of(const struct open_map_call *map)
 	case MAP_FN_MUNMAP:
 		return is_there(map->addr, MEMTOLL_PAGE_SIZE) ? INVALID : 0;
 	case MAP_FN_MMAP:
-		return new_place(map, map->len, flags & MAP_FIXED_FLAGS ? map->addr : 0);
+		return mapped_at(map, flags);
 	case MAP_FN_MREMAP:
-		return new_place(map, map->arg,
-				 flags & MREMAP_FIXED_FLAG ? PT_REGS_PARM5_SYSCALL(regs) : 0);
+		return moved_to(map, flags, PT_REGS_PARM5_SYSCALL(regs));
 	default:
 		return 0;
 	}

@@ -175,12 +175,16 @@ int map_begin(struct thread *thread, __s32 nr)
 	return 0;
 }
 
-/* What 6.17 and later does without the lock of all mappings (mm/madvise.c, get_lock_mode()). */
-static __always_inline bool takes_no_lock(const struct open_map_call *map)
+/*
+ * What would be missed while calls rest: what 6.17 and later does without the lock of all mappings
+ * (mm/madvise.c, get_lock_mode()), and what faults pages in at once.
+ */
+static __always_inline bool is_missed_resting(const struct open_map_call *map)
 {
-	return map->map_fn == MAP_FN_MADVISE &&
-	       (map->arg == MADV_DONTNEED_CODE || map->arg == MADV_FREE_CODE ||
-		map->arg == MADV_DONTNEED_LOCKED_CODE);
+	if (map->map_fn == MAP_FN_MADVISE)
+		return map->arg == MADV_DONTNEED_CODE || map->arg == MADV_FREE_CODE ||
+		       map->arg == MADV_DONTNEED_LOCKED_CODE;
+	return map->may_populate && map->map_fn != MAP_FN_MUNMAP && map->map_fn != MAP_FN_MPROTECT;
 }
 
 SEC("?tp_btf/sys_enter")
@@ -194,7 +198,7 @@ int map_enter(__u64 *ctx)
 	if (!calls_are_watched())
 		return 0;
 	map_begin(thread, ctx[1]);
-	if (takes_no_lock(&thread->map))
+	if (is_missed_resting(&thread->map))
 		rate_advice();
 	return 0;
 }

@@ -3,9 +3,9 @@
  * read_rest.bpf.h: where the tracepoints of system calls cost more than the overhead budget allows,
  * they are attached in short windows only, as those of faults are (fault_rest.bpf.h).
  *
- * Only of programs that hardly change their mappings: what is read outside of the windows the kernel
- * counts for each thread (task->ioac.syscr, vfs_read() in fs/read_write.c), and the reads in them
- * speak for it. A thread's own are spoken for at once: those of a window, each for a part of what is
+ * Mapping calls are seen by the lock that they take meanwhile (probes/map_lock.bpf.c). What is read
+ * outside of the windows the kernel counts for each thread (task->ioac.syscr, vfs_read() in
+ * fs/read_write.c), and the reads in them speak for it. A thread's own are spoken for at once: those of a window, each for a part of what is
  * left.
  */
 #ifndef MEMTOLL_READ_REST_BPF_H

@@ -45,6 +45,7 @@ volatile __u64 timed_shut_ns = 0;
 volatile __u64 detached_ns[FN_MASK + 1] = {};
 volatile __u64 reads_watched_ns = 0;
 volatile __u64 calls_watched_ns = 0;
+volatile __u64 locks_watched_ns = ~0ULL;
 volatile __u32 ends_seen = 0;
 volatile __u32 fault_draw = ~0U;
 volatile __u32 faults_rest = FAULTS_ALL_SEEN;

@@ -33,6 +33,8 @@ extern volatile __u64 detached_ns[FN_MASK + 1];
 extern volatile __u64 reads_watched_ns;
 /* The same for mapping calls, and the other calls that read. */
 extern volatile __u64 calls_watched_ns;
+/* And for the lock by which mapping calls are seen while they rest: map_lock.bpf.c. */
+extern volatile __u64 locks_watched_ns;
 /* Set by userspace while a sampling window is open: the ends of minor faults are seen. */
 extern volatile __u32 ends_seen;
 /* The part of 2^32 of faults that are looked at, where they are too many; ~0: all are. */
@@ -90,7 +92,7 @@ static __always_inline bool calls_are_watched(void)
 static __always_inline bool in_map(const struct thread *thread)
 {
 	return thread->map.map_fn &&
-	       (thread->map.by_lock || thread->map.start.ns >= calls_watched_ns);
+	       thread->map.start.ns >= (thread->map.by_lock ? locks_watched_ns : calls_watched_ns);
 }
 
 /* In a read of a file whose end will be seen. */

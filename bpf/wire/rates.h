@@ -29,7 +29,7 @@ struct memtoll_rates {
 	__u64 maps;
 	__u64 map_ns;	     /* in their programs, stacks apart: one in MAP_TIMED, times it */
 	__u64 passed_map_ns; /* the same of those that were passed over */
-	__u64 advices;	     /* of maps, those that the kernel may do without the lock */
+	__u64 advices;	     /* of maps, those that would be missed while calls rest */
 	__u64 reads;
 	__u64 plain_reads;     /* of these by read(2), which sockets are read by, too */
 	__u64 other_reads;     /* read(2) on sockets and pipes, flushed in batches */

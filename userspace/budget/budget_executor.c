@@ -564,7 +564,7 @@ static void thin(struct budget *budget, const struct governor_reading *reading)
 	const struct syscalls *syscalls = probes_syscalls(budget->config.probes);
 	const struct syscall_rate *rate = &budget->syscalls;
 	struct thinning *thinning = &budget->thinning;
-	bool faults = thinning->faults.rests, calls = thinning->calls.rests;
+	bool faults = thinning->faults.rests, calls;
 	unsigned int before = thinning->one_in, one_in;
 
 	thinning->calls_may_rest = budget->calls && syscalls_may_rest(syscalls);
@@ -577,8 +577,12 @@ static void thin(struct budget *budget, const struct governor_reading *reading)
 		budget->config.bpf->data->fault_draw = thinning_draw(one_in);
 	if (thinning->faults.rests != faults && probes_rest_faults(budget->config.probes, !faults))
 		message("faults are seen in windows only from now on");
-	if (thinning->calls.rests != calls && probes_rest_calls(budget->config.probes, !calls))
+	/* Otherwise, too, where a rest has ended since none is watched. */
+	calls = thinning->calls.rests;
+	if (calls != probes_calls_rest(budget->config.probes) &&
+	    probes_rest_calls(budget->config.probes, calls))
 		message("system calls are seen in windows only from now on");
+	thinning->calls.rests = probes_calls_rest(budget->config.probes);
 }
 
 uint64_t budget_step(struct budget *budget)

@@ -191,10 +191,11 @@ static bool must_see_calls(const struct thinning *thinning, const struct memtoll
 	const struct memtoll_rates *before = &thinning->since;
 	uint64_t all = rates->reads - before->reads + rates->passed_reads - before->passed_reads +
 		       rates->rested_reads - before->rested_reads;
-	uint64_t maps = rates->maps - before->maps + rates->unwatched_maps - before->unwatched_maps;
+	uint64_t unwatched = rates->unwatched_maps - before->unwatched_maps;
+	uint64_t maps = rates->maps - before->maps + unwatched;
 
-	return (thinning->maps_are_seen ? misses_advices(thinning) : maps * REST_WAITED > all) ||
-	       misses_waits(thinning);
+	return (thinning->maps_are_seen ? unwatched : maps) * REST_WAITED > all ||
+	       misses_advices(thinning) || misses_waits(thinning);
 }
 
 /*
@@ -231,7 +232,8 @@ static void rest(struct thinning *thinning, uint64_t now_ns, uint64_t cpu_ns,
 	reads += thinning->other_calls;
 	all += thinning->other_calls;
 	rest_step(&thinning->calls, now_ns, CALLS_LIMIT * thinning->limit, all, reads,
-		  !thinning->calls_may_rest || must_see_calls(thinning, rates), few);
+		  !thinning->calls_may_rest || must_see_calls(thinning, rates),
+		  few && thinning->other_calls <= CALLS_LIMIT * thinning->limit);
 }
 
 unsigned int thinning_step(struct thinning *thinning, uint64_t now_ns, uint64_t cpu_ns,

@@ -232,7 +232,7 @@ int cli_hold(int argc, char **argv)
 	if (want_target(&options.target))
 		return STATUS_USAGE;
 	privileges_keep(PRIVILEGES_TRACE);
-	timed_calls_be_patient(true);
+	timed_calls_be_patient(TIMED_CALL_STUCK_MAX);
 	status = hold(&options);
 	clear_target(&options.target);
 	return status;

@@ -40,8 +40,8 @@ static GQueue idle = G_QUEUE_INIT; /* of struct worker */
 static GHashTable *refused;	   /* who -> struct refused */
 static unsigned int stuck;
 static uint64_t given_up;
-static bool over; /* timed_call_finish() was called */
-static bool patient;
+static bool over;	      /* timed_call_finish() was called */
+static unsigned int patience; /* calls that may be given up yet */
 
 static void worker_free(struct worker *worker)
 {
@@ -165,7 +165,7 @@ static void give_up(struct worker *worker)
 		now + MAX(TIMED_CALL_REST_MS * 1000, REST_TIMES * (now - worker->begun_us));
 	g_hash_table_replace(refused, GINT_TO_POINTER(worker->who), entry);
 	worker->given_up = true;
-	patient = false;
+	patience -= !!patience;
 	stuck++;
 	given_up++;
 }
@@ -223,7 +223,7 @@ static gint64 wait_once(struct worker *worker, gint64 us)
  */
 static bool wait_done(struct worker *worker, unsigned int ms)
 {
-	const gint64 once = (patient ? MAX(ms, TIMED_CALL_PATIENCE_MS) : ms) * 1000;
+	const gint64 once = (patience ? MAX(ms, TIMED_CALL_PATIENCE_MS) : ms) * 1000;
 	unsigned int late_waits = 0;
 	uint64_t before;
 	gint64 waited = 0, late_us;
@@ -280,10 +280,10 @@ bool timed_call(int who, unsigned int ms, void (*work)(void *job), void *job,
 	return done || here;
 }
 
-void timed_calls_be_patient(bool be)
+void timed_calls_be_patient(unsigned int times)
 {
 	g_mutex_lock(&lock);
-	patient = be;
+	patience = times;
 	g_mutex_unlock(&lock);
 }
 

@@ -45,10 +45,10 @@ bool timed_call(int who, unsigned int ms, void (*work)(void *job), void *job,
 		GDestroyNotify release);
 
 /*
- * From here on no limit is below TIMED_CALL_PATIENCE_MS, until a call is given up all the same: of
- * many processes that never answer one is waited for so long. false: as before.
+ * From here on no limit is below TIMED_CALL_PATIENCE_MS, until so many calls were given up all the
+ * same: many processes that never answer are not waited for one after the other. 0: as before.
  */
-void timed_calls_be_patient(bool patient);
+void timed_calls_be_patient(unsigned int times);
 
 /*
  * At the end of a session: the threads exit, and with them the privileges they hold. Later calls

@@ -191,19 +191,27 @@ static GPtrArray *attach_all(struct bpf_program *const *programs, size_t count)
 static GPtrArray *attach_maps(struct syscalls *syscalls)
 {
 	struct bpf_program *const programs[] = {
-		syscalls->mappings ? syscalls->bpf->progs.map_unwatched : NULL,
-		syscalls->mappings ? syscalls->bpf->progs.map_changed : NULL,
+		syscalls->bpf->progs.map_unwatched,
+		syscalls->bpf->progs.map_changed,
 	};
 	GPtrArray *links;
 
-	if (syscalls->mappings && !syscalls->map_lock && !syscalls->map_lock_refused) {
+	if (!syscalls->mappings)
+		return attach_all(NULL, 0);
+	if (!syscalls->map_lock && !syscalls->map_lock_refused) {
 		syscalls->map_lock = map_lock_load(syscalls->bpf);
-		syscalls->map_lock_refused = !syscalls->map_lock;
 		if (!syscalls->map_lock)
 			message("mapping calls cannot be seen by their lock: %s", strerror(errno));
 	}
+	syscalls->bpf->data->locks_watched_ns = now_ns();
 	links = syscalls->map_lock ? map_lock_attach(syscalls->map_lock) : NULL;
-	return links ? links : attach_all(programs, G_N_ELEMENTS(programs));
+	if (links)
+		return links;
+	syscalls->bpf->data->locks_watched_ns = UINT64_MAX;
+	if (syscalls->map_lock)
+		message("mapping calls cannot be seen by their lock: %s", strerror(errno));
+	syscalls->map_lock_refused = true;
+	return attach_all(programs, G_N_ELEMENTS(programs));
 }
 
 bool syscalls_see_maps_resting(const struct syscalls *syscalls)
@@ -308,11 +316,13 @@ int syscalls_rest(struct syscalls *syscalls, bool rest)
 	err = watch(syscalls);
 	/* Windows try again. */
 	if (err) {
+		leave_all(syscalls);
 		bpf->bss->calls_rest = CALLS_REST;
 		set_seen(syscalls, false);
 		return err;
 	}
 	forget_missed(&syscalls->resting);
+	bpf->data->locks_watched_ns = UINT64_MAX;
 	return 0;
 }
 

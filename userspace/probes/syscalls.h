@@ -44,8 +44,8 @@ bool syscalls_plain_reads_are_watched(const struct syscalls *syscalls);
  */
 bool syscalls_may_rest(const struct syscalls *syscalls);
 /*
- * Where they rest mapping calls are seen all the same, by their lock, but for madvise of Linux 6.17
- * and later. False: they are counted only.
+ * Where they rest mapping calls are seen all the same, by their lock, but for MADV_DONTNEED and
+ * MADV_FREE of Linux 6.17 and later. False: they are counted only.
  */
 bool syscalls_see_maps_resting(const struct syscalls *syscalls);
 /* From now on, or no longer. 0, or -errno: they are seen in windows. */

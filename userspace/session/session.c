@@ -482,9 +482,9 @@ static int step_attach(struct session *session)
 					   MAX(config->duration_ns, WATCHDOG_ATTACH_MS * MS));
 	progress_attaching(config, "its code and its allocator");
 	/* No ring buffer fills meanwhile, and what is not found in a process now is long unknown. */
-	timed_calls_be_patient(true);
+	timed_calls_be_patient(1);
 	status = is_interrupted(session) ? STATUS_FAILED : add_targets(session);
-	timed_calls_be_patient(false);
+	timed_calls_be_patient(0);
 	if (!status)
 		report_other_tracers(session);
 	if (config->duration_ns) {

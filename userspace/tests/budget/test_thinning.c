@@ -251,11 +251,13 @@ static bool calls_rest_after(struct target *target, uint64_t reads, uint64_t map
 	if (target->thinning.calls.rests) {
 		target->rates.reads += 97;
 		target->rates.rested_reads += reads - 97;
-		target->rates.unwatched_maps += maps;
 	} else {
 		target->rates.reads += reads;
-		target->rates.maps += maps;
 	}
+	if (target->thinning.calls.rests && !target->thinning.maps_are_seen)
+		target->rates.unwatched_maps += maps;
+	else
+		target->rates.maps += maps;
 	thinning_step(&target->thinning, target->now_ns, target->cpu_ns, &target->rates);
 	return target->thinning.calls.rests;
 }
@@ -307,6 +309,12 @@ static void test_calls_rest_beside_mapping_calls(void **state)
 		assert_true(calls_rest_after(&target, 30011, 7001));
 	}
 	target.rates.advices += 61;
+	assert_false(calls_rest_after(&target, 30011, 7001));
+	/* Nor where too many take theirs so that they are lost. */
+	begin(&target, 0);
+	target.thinning.calls_may_rest = target.thinning.maps_are_seen = true;
+	assert_true(calls_rest_after(&target, 30011, 7001));
+	target.rates.unwatched_maps += 31;
 	assert_false(calls_rest_after(&target, 30011, 7001));
 }
 

@@ -131,9 +131,9 @@ static void test_patience(void **state)
 	GThread *writer = g_thread_new("writer", write_late, job);
 
 	(void)state;
-	timed_calls_be_patient(true);
+	timed_calls_be_patient(1);
 	assert_true(timed_call(SOMEBODY, WAIT_MS, wait_for_byte, job, job_free));
-	timed_calls_be_patient(false);
+	timed_calls_be_patient(0);
 	assert_true(job->nested);
 	g_thread_join(writer);
 	job_free(job);
@@ -158,11 +158,11 @@ static void test_patience_ends(void **state)
 	int to[2], i;
 
 	(void)state;
-	timed_calls_be_patient(true);
+	timed_calls_be_patient(1);
 	first_us = given_up_after(LATER, &to[0]);
 	assert_true(first_us >= TIMED_CALL_PATIENCE_MS * 1000);
 	assert_true(given_up_after(LATER + 1, &to[1]) < first_us);
-	timed_calls_be_patient(false);
+	timed_calls_be_patient(0);
 	assert_int_equal(timed_calls_given_up(), 2);
 	for (i = 0; i < 2; i++)
 		assert_int_equal(write(to[i], "x", 1), 1);
