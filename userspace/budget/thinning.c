@@ -47,8 +47,9 @@
 /* So much of what there was is left at the next look; fewer than so many are chance. */
 #define NOTED_KEPT 0.98
 #define ADVICES_SURE 4
-/* Reads that wait are seen each where that is so much of the time. */
-#define WAITS_MATTER 0.03
+/* Reads that wait are seen each where that is so much of the time: windows see some of less. */
+#define WAITS_MATTER 0.1
+#define WAITS_DRAWN 32
 /* After one that had to wait they are all seen for so long. */
 #define REST_AGAIN_NS (5000 * MS)
 
@@ -155,21 +156,23 @@ static double reads_load(const struct thinning *thinning, uint64_t cpu_ns,
 }
 
 /*
- * What would be missed. In windows there is little of it: what is judged is that of some seconds, and
- * how long reads have waited is estimated by the part of all reads that is seen there.
+ * What would be missed. In windows there is little of it: what is judged is that of some seconds.
+ * Those that were looked at stand for the others.
  */
 static void note_missed(struct thinning *thinning, uint64_t cpu_ns,
 			const struct memtoll_rates *rates)
 {
 	const struct memtoll_rates *before = &thinning->since;
 	double seen = rates->reads - before->reads + rates->passed_reads - before->passed_reads;
-	double all = seen + rates->rested_reads - before->rested_reads;
-	double waited_ns = rates->waited_read_ns - before->waited_read_ns;
+	double rested = rates->rested_reads - before->rested_reads;
+	double stands_for = seen > 0 ? 1 + rested / seen : 1;
 
+	if (!thinning->calls.rests)
+		thinning->read_one_in = stands_for = thinning->one_in;
 	thinning->advices = NOTED_KEPT * thinning->advices + rates->advices - before->advices;
 	thinning->advised_reads = NOTED_KEPT * thinning->advised_reads + seen;
-	thinning->waited_ns =
-		NOTED_KEPT * thinning->waited_ns + (seen > 0 ? waited_ns * all / seen : 0);
+	thinning->waited_ns = NOTED_KEPT * thinning->waited_ns +
+			      (rates->waited_read_ns - before->waited_read_ns) * stands_for;
 	thinning->waited_cpu_ns =
 		NOTED_KEPT * thinning->waited_cpu_ns + cpu_ns - thinning->since_cpu_ns;
 }
@@ -180,9 +183,11 @@ static bool misses_advices(const struct thinning *thinning)
 	       thinning->advices * REST_WAITED > thinning->advised_reads;
 }
 
+/* Where but one in so many is looked at windows see no fewer. */
 static bool misses_waits(const struct thinning *thinning)
 {
-	return thinning->waited_ns > WAITS_MATTER * (thinning->waited_cpu_ns + thinning->waited_ns);
+	return thinning->read_one_in < WAITS_DRAWN &&
+	       thinning->waited_ns > WAITS_MATTER * (thinning->waited_cpu_ns + thinning->waited_ns);
 }
 
 /* Mappings change, none of which is to be missed, and would be; or reads wait for a device. */

@@ -42,7 +42,8 @@ struct thinning {
 	double advised_reads;
 	double waited_ns; /* in reads that wait, of late; estimated from windows where they rest */
 	double waited_cpu_ns;
-	double other_calls; /* what system calls that nobody looks at pay, of the CPU time */
+	unsigned int read_one_in; /* as one_in was when they were last all counted */
+	double other_calls;	  /* what system calls that nobody looks at pay, of the CPU time */
 	uint64_t since_ns;
 	uint64_t since_cpu_ns;
 	struct memtoll_rates since;

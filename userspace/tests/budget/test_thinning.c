@@ -281,16 +281,31 @@ static void test_calls_rest(void **state)
 	for (i = 0; i < 49; i++)
 		assert_false(calls_rest_after(&target, 50021, 0));
 	assert_true(calls_rest_after(&target, 50021, 0));
-	/* Nor where reads wait; a tenth of a second more or less says little. */
-	for (i = 0; i < 20; i++) {
-		target.rates.waited_read_ns += MS * 97 / 50021;
-		assert_true(calls_rest_after(&target, 50021, 0));
+}
+
+/* Reads that wait, for a tenth of the time and more, are seen each as long as each is looked at. */
+static void test_calls_that_wait(void **state)
+{
+	struct target target;
+	int i;
+
+	(void)state;
+	begin(&target, 0);
+	target.thinning.calls_may_rest = true;
+	target.rates.waited_read_ns += 5 * MS;
+	assert_true(calls_rest_after(&target, 30011, 0));
+	begin(&target, 0);
+	target.thinning.calls_may_rest = true;
+	target.rates.waited_read_ns += 20 * MS;
+	assert_false(calls_rest_after(&target, 30011, 0));
+	/* Soon one in 32 and less is. */
+	for (i = 0; i < 9; i++) {
+		target.rates.waited_read_ns += 20 * MS / target.thinning.one_in;
+		calls_rest_after(&target, 30011, 0);
 	}
-	for (i = 0; i < 20; i++) {
-		target.rates.waited_read_ns += 10 * MS * 97 / 50021;
-		calls_rest_after(&target, 50021, 0);
-	}
-	assert_false(calls_rest_after(&target, 50021, 0));
+	assert_true(target.thinning.calls.rests);
+	target.rates.waited_read_ns += MS;
+	assert_true(calls_rest_after(&target, 30011, 0));
 }
 
 /* Mapping calls that are seen by their lock are no reason; madvise, which takes none, is. */
@@ -371,6 +386,7 @@ int main(void)
 		cmocka_unit_test(test_faults_rest_for_others),
 		cmocka_unit_test(test_some_faults_never_rest),
 		cmocka_unit_test(test_calls_rest),
+		cmocka_unit_test(test_calls_that_wait),
 		cmocka_unit_test(test_calls_rest_beside_mapping_calls),
 		cmocka_unit_test(test_calls_rest_for_others),
 		cmocka_unit_test(test_calls_that_may_not_rest),
