@@ -287,5 +287,5 @@ int map_released(struct bpf_raw_tracepoint_args *ctx)
 		lose_call();
 		return 0;
 	}
-	return map_finish(thread, result);
+	return map_finish(result);
 }

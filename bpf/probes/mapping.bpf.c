@@ -451,9 +451,11 @@ static __always_inline void map_end(struct open_map_call *map, __u64 ended_ns)
 	map->map_fn = MAP_FN_NONE;
 }
 
-int map_finish(struct thread *thread, __s64 ret)
+/* Looked up once more: before 6.2 an argument is no value that a map would take (its stack). */
+int map_finish(__s64 ret)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread = thread_find(task);
 	struct memtoll_mapping *event;
 	struct open_map_call *map;
 	__u64 bytes, now;
@@ -535,7 +537,7 @@ int map_exit(__u64 *ctx)
 		return 0;
 	begun = is_shmat(ctx) ? !has_failed(ret) && shmat_begin(thread, ret) : thread->map.map_fn;
 	if (begun)
-		map_finish(thread, ret);
+		map_finish(ret);
 	else
 		leave_unbegun(task, thread);
 	return 0;

@@ -21,7 +21,7 @@ int maps_settle(struct thread *thread, __u32 tgid);
 /* A mapping call, by its number, has begun: its arguments are those of the running thread. */
 int map_begin(struct thread *thread, __s32 nr);
 
-/* The call that thread->map has has ended with this result. */
-int map_finish(struct thread *thread, __s64 ret);
+/* The call that the running thread's map has has ended with this result. */
+int map_finish(__s64 ret);
 
 #endif /* MEMTOLL_MAPPING_BPF_H */

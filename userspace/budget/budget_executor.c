@@ -23,10 +23,7 @@
 #define LATE_NS 100000000ULL
 /* The start of a command is as interesting as the rest: all of its faults are looked at. */
 #define SPARED_CPU_NS 1000000000ULL
-/*
- * In a window in which system calls are counted at least this part of the CPU time is the
- * program's.
- */
+/* The program's own part, at least, of the CPU time in a window that counts system calls. */
 #define OWN_LEAST 0.1
 
 /*
@@ -94,8 +91,7 @@ struct budget {
 	bool plain_reads;	 /* read(2) is, with them */
 	uint64_t unwatched_maps; /* as of when targets were last suspected of new code */
 	struct syscall_rate syscalls;
-	double counting_price_ns; /* of one more system call in a window */
-	double syscall_price_ns;  /* of one that nobody looks at */
+	double counting_price_ns, syscall_price_ns; /* of one more in a window, and of any */
 	bool thinned;
 	bool shut; /* windows have ended by themselves; perhaps a slice's end has found it */
 	uint64_t accounted_ns; /* of the last change */
@@ -561,28 +557,25 @@ static bool look_for_calls(struct budget *budget, struct governor_reading *readi
 /* Of how many faults one is looked at. */
 static void thin(struct budget *budget, const struct governor_reading *reading)
 {
-	const struct syscalls *syscalls = probes_syscalls(budget->config.probes);
 	const struct syscall_rate *rate = &budget->syscalls;
 	struct thinning *thinning = &budget->thinning;
-	bool faults = thinning->faults.rests, calls;
+	struct probes *probes = budget->config.probes;
+	bool faults = thinning->faults.rests;
 	unsigned int before = thinning->one_in, one_in;
 
-	thinning->calls_may_rest = budget->calls && syscalls_may_rest(syscalls);
-	thinning->maps_are_seen = syscalls_see_maps_resting(syscalls);
-	thinning->other_calls =
-		rate->own_ns > 0 ? rate->calls * budget->syscall_price_ns / rate->own_ns : 0;
+	thinning->calls_may_rest = budget->calls && syscalls_may_rest(probes_syscalls(probes));
+	thinning->maps_are_seen = syscalls_see_maps_resting(probes_syscalls(probes));
+	thinning->other_calls = rate->calls * budget->syscall_price_ns / MAX(rate->own_ns, 1);
 	one_in = thinning_step(thinning, reading->now_ns, reading->cpu_ns, &reading->rates);
 	budget->thinned |= one_in > 1 || thinning->faults.rests;
 	if (one_in != before)
 		budget->config.bpf->data->fault_draw = thinning_draw(one_in);
-	if (thinning->faults.rests != faults && probes_rest_faults(budget->config.probes, !faults))
+	if (thinning->faults.rests != faults && probes_rest_faults(probes, !faults))
 		message("faults are seen in windows only from now on");
-	/* Otherwise, too, where a rest has ended since none is watched. */
-	calls = thinning->calls.rests;
-	if (calls != probes_calls_rest(budget->config.probes) &&
-	    probes_rest_calls(budget->config.probes, calls))
+	/* A rest ends where none is watched, too. */
+	if (probes_rest_calls(probes, thinning->calls.rests))
 		message("system calls are seen in windows only from now on");
-	thinning->calls.rests = probes_calls_rest(budget->config.probes);
+	thinning->calls.rests = probes_calls_rest(probes);
 }
 
 uint64_t budget_step(struct budget *budget)
