@@ -237,8 +237,7 @@ static void rest(struct thinning *thinning, uint64_t now_ns, uint64_t cpu_ns,
 	reads += thinning->other_calls;
 	all += thinning->other_calls;
 	rest_step(&thinning->calls, now_ns, CALLS_LIMIT * thinning->limit, all, reads,
-		  !thinning->calls_may_rest || must_see_calls(thinning, rates),
-		  few && thinning->other_calls <= CALLS_LIMIT * thinning->limit);
+		  !thinning->calls_may_rest || must_see_calls(thinning, rates), few);
 }
 
 unsigned int thinning_step(struct thinning *thinning, uint64_t now_ns, uint64_t cpu_ns,

@@ -83,7 +83,7 @@ def reads_that_are_counted(recording: Recording, made: int, passed_over: int = 0
     return int(calls)
 
 
-@pytest.mark.parametrize("options", [["pread"], ["read"], ["pread", "--beside"]], ids=" ".join)
+@pytest.mark.parametrize("options", [["pread"], ["read", "--beside"]], ids=" ".join)
 def test_reads_are_counted(out: Path, options: list[str]) -> None:
     """Every read of a cached file, and its bytes, the most of them without any probe; where from is told as ever.
 

@@ -81,7 +81,7 @@ def container(place: Path, cgroup: str) -> Iterator[tuple[Program, int]]:
 
 
 def test_docker_restarts_it(out: Path, public_dir: Path, groups: str) -> None:
-    """`docker restart`: the same container, its cgroup made anew; the recording that waits for it goes on."""
+    """`docker restart`: the same container, its cgroup made anew; the recording goes on, however soon that is."""
     cgroup, place = f"{groups}/docker/{ID}", public_dir / "bundle"
     place.mkdir()
     bundle(place, cgroup, {})
@@ -105,7 +105,6 @@ def test_docker_restarts_it(out: Path, public_dir: Path, groups: str) -> None:
         recording = load(out, finish(tracer))
         assert changed_text(pid) == []
     assert recording.result.status == 0, recording.result
-    assert "container memtoll-test-web has started again" in recording.result.stderr
     report = recording.report
     assert [(each["pid"], each["container"], each["pid_inside"]) for each in report["processes"]] == sorted(
         (pid, "memtoll-test-web", 1) for pid in seen

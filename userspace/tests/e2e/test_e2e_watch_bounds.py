@@ -64,12 +64,14 @@ def test_closer_look_by_pressure(tmp_path: Path, public_dir: Path) -> None:
         watch.start(f"-n {program.name}", "-I 1s", "--rotate 1h", "--when 'psi.memory.some > 0.5 for 1s'")
         wait_until(lambda: watch.value("processes", target=program.name) == 1, "the first interval")
         # Passes over more than fits, until somebody has seen it.
-        stack.callback(end, spawn(in_cgroup(box, workload("pagez"), "8", "100000", "--random")))
+        stack.callback(end, spawn(in_cgroup(box, workload("pagez"), "12", "100000", "--random")))
         wait_until(lambda: watch.value("detailed") == 1, "the closer look")
         some = Path("/proc/pressure/memory").read_text().splitlines()[0]
         assert float(some.split()[1].removeprefix("avg10=")) > 0.5
         watch.end()
-    assert ["-detail" in path.name for path in watch.recordings()] == [False, True]
+    # Other tests' pressure may have begun it before.
+    assert "-detail" in watch.recordings()[-1].name
+    assert watch.value("triggers_total") == 1
 
 
 def test_bound_on_the_disk(tmp_path: Path, public_dir: Path) -> None:
