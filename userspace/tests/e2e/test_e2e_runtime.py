@@ -65,11 +65,11 @@ def bundle(place: Path, cgroup: str, annotations: dict[str, str]) -> None:
 @contextmanager
 def container(place: Path, cgroup: str) -> Iterator[tuple[Program, int]]:
     """The bundle's program as process 1 of its container, and its number here."""
-    runc = [tool("runc"), "--root", place.parent / "runc"]
+    runc: list[str | Path] = [tool("runc"), "--root", place.parent / "runc"]
     procs = (CGROUPS / "memory" if (CGROUPS / "memory").is_dir() else CGROUPS) / cgroup.lstrip("/") / "cgroup.procs"
     with ExitStack() as stack:
         # Its end is not that of the container; that it has ended by itself is no error.
-        stack.callback(subprocess.run, [*runc, "delete", "--force", ID], check=True, timeout=60)
+        stack.callback(lambda: subprocess.run([*runc, "delete", "--force", ID], check=True, timeout=60))
         running = stack.enter_context(Program(*runc, "run", "--bundle", place, ID))
         running.beats()
         (pid,) = procs.read_text().split()
@@ -92,7 +92,7 @@ def test_docker_restarts_it(out: Path, public_dir: Path, groups: str) -> None:
     seen = []
     with ExitStack() as first:
         program, pid = first.enter_context(container(place, cgroup))
-        words = ["record", "-o", out, "--overhead-limit", "none", "-c", "memtoll-test-web"]
+        words: list[str | Path] = ["record", "-o", out, "--overhead-limit", "none", "-c", "memtoll-test-web"]
         tracer = spawn(seeing(public_dir / "lib", "/var/lib", *words))
         wait_attached(tracer, pid)
         make_calls(program, 101)
@@ -132,7 +132,7 @@ def test_container_of_a_pod(out: Path, public_dir: Path, groups: str) -> None:
     }
     bundle(place, cgroup, {f"io.kubernetes.cri.{name}": value for name, value in told.items()})
     with container(place, cgroup) as (program, pid):
-        words = ["record", "-o", out, "--overhead-limit", "none", "-c", "sales/shop-0/web"]
+        words: list[str | Path] = ["record", "-o", out, "--overhead-limit", "none", "-c", "sales/shop-0/web"]
         tracer = spawn(seeing(public_dir / "run", "/run", *words))
         wait_attached(tracer, pid)
         make_calls(program, 101)
