@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Containers that a real runtime makes (runc), as its callers have it do: cgroups, mounts, and what they write."""
+"""A container that a real runtime makes (runc), as its callers have it do: cgroups, mounts, and what they write."""
 
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ from swapping import CGROUPS
 pytestmark = pytest.mark.root
 
 ID = "7e" * 32  # 64 hexadecimal digits
-GROUP = "memtoll-test-runtime"
+GROUP = f"memtoll-test-runtime-{os.getpid()}"  # of each of those that test at the same time
 POD = "8d2c5f0e-6a3b-4d17-9c41-0b7e5a92f3d6"
 TASKS = "containerd/io.containerd.runtime.v2.task/k8s.io"
 
@@ -78,43 +79,6 @@ def container(place: Path, cgroup: str) -> Iterator[tuple[Program, int]]:
         # runc ends with its program, and has taken the container down by then.
         running.process.wait(timeout=60)
     assert not procs.exists()
-
-
-def test_docker_restarts_it(out: Path, public_dir: Path, groups: str) -> None:
-    """`docker restart`: the same container, its cgroup made anew; the recording goes on, however soon that is."""
-    cgroup, place = f"{groups}/docker/{ID}", public_dir / "bundle"
-    place.mkdir()
-    bundle(place, cgroup, {})
-    kept = public_dir / "lib" / "docker" / "containers" / ID
-    kept.mkdir(parents=True)
-    content = {"ID": ID, "Name": "/memtoll-test-web", "Config": {"Image": "calloc:1", "Labels": {}}}
-    (kept / "config.v2.json").write_text(json.dumps(content))
-    seen = []
-    with ExitStack() as first:
-        program, pid = first.enter_context(container(place, cgroup))
-        words: list[str | Path] = ["record", "-o", out, "--overhead-limit", "none", "-c", "memtoll-test-web"]
-        tracer = spawn(seeing(public_dir / "lib", "/var/lib", *words))
-        wait_attached(tracer, pid)
-        make_calls(program, 101)
-        seen.append(pid)
-    with container(place, cgroup) as (program, pid):
-        wait_attached(tracer, pid)
-        make_calls(program, 101)
-        seen.append(pid)
-        tracer.send_signal(signal.SIGINT)
-        recording = load(out, finish(tracer))
-        assert changed_text(pid) == []
-    assert recording.result.status == 0, recording.result
-    report = recording.report
-    # The runtime itself is in the cgroup for a moment, until it becomes the program.
-    programs = {each["pid"]: (each["container"], each["pid_inside"]) for each in report["processes"]}
-    assert {pid: programs[pid] for pid in seen} == dict.fromkeys(seen, ("memtoll-test-web", 1))
-    assert [(each["id"], each["runtime"], each["image"]) for each in report["containers"]] == [
-        (ID, "docker", "calloc:1")
-    ]
-    # The program and its libc are nowhere but below its own root.
-    assert recording.dominant == "zeroing"
-    assert recording.site("calloc_loop.c", "calloc", "calloc").calls > 200
 
 
 def test_container_of_a_pod(out: Path, public_dir: Path, groups: str) -> None:
