@@ -16,9 +16,7 @@
 
 #include "wire/config.h"
 #include "wire/pages.h"
-#include "state/losses.bpf.h"
 #include "state/processes.bpf.h"
-#include "state/rates.bpf.h"
 #include "state/settings.bpf.h"
 #include "state/threads.bpf.h"
 #include "state/windows.bpf.h"
@@ -61,13 +59,15 @@ static __always_inline __u64 file_offset(const struct pt_regs *regs)
 #endif
 }
 
-/* All of it is one area of the running process, or within one. */
-static __always_inline bool is_there(__u64 address, __u64 bytes)
+/* The area of the running process that has all of it, or NULL. */
+static __always_inline struct vm_area_struct *area_of(__u64 address, __u64 bytes)
 {
 	struct vm_area_struct *area = (struct vm_area_struct *)vma_find(address);
 
 	return area && bytes && BPF_CORE_READ(area, vm_start) <= address &&
-	       BPF_CORE_READ(area, vm_end) >= address + bytes;
+			       BPF_CORE_READ(area, vm_end) >= address + bytes ?
+		       area :
+		       NULL;
 }
 
 /* Those that take the lock as readers, and once. */
@@ -76,15 +76,6 @@ static __always_inline bool is_advice(__u64 arg)
 	return arg == MADV_DONTNEED_CODE || arg == MADV_FREE_CODE || arg == MADV_COLD_CODE ||
 	       arg == MADV_PAGEOUT_CODE || arg == MADV_DONTNEED_LOCKED_CODE ||
 	       arg == MADV_GUARD_INSTALL_CODE || arg == MADV_GUARD_REMOVE_CODE;
-}
-
-static __always_inline void lose_call(void)
-{
-	struct memtoll_rates *rates = rates_here();
-
-	lose(LOST_MAPS_UNWATCHED, 1);
-	if (rates)
-		rates->unwatched_maps++;
 }
 
 /*
@@ -109,7 +100,7 @@ static __always_inline void take(struct thread *thread, bool write)
 	bool grows = map->map_fn == MAP_FN_MREMAP && map->arg > map->len;
 
 	map->placed =
-		grows && is_there(map->addr, PAGE_CEIL(map->len) + MEMTOLL_PAGE_SIZE) ? NOWHERE : 0;
+		grows && area_of(map->addr, PAGE_CEIL(map->len) + MEMTOLL_PAGE_SIZE) ? NOWHERE : 0;
 	map->by_lock = ends_by_lock(thread, write);
 }
 
@@ -125,7 +116,7 @@ static __always_inline void call_begin(struct thread *thread, __s32 nr, bool wri
 	take(thread, write);
 	if (!thread->map.by_lock) {
 		thread->map.map_fn = MAP_FN_NONE;
-		lose_call();
+		map_lost();
 	}
 }
 
@@ -157,7 +148,7 @@ int map_locked(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	if (nr == NR_SHMAT) {
 		if (write & 1 && !calls_are_watched())
-			lose_call();
+			map_lost();
 		return 0;
 	}
 	if (nr == NR_MPROTECT && !in_map(thread))
@@ -208,10 +199,9 @@ int map_placed(struct bpf_raw_tracepoint_args *ctx)
 /* Where it is, if it is there with that protection. */
 static __always_inline __s64 if_mapped(__u64 place, __u64 bytes, __u64 prot)
 {
-	struct vm_area_struct *area = (struct vm_area_struct *)vma_find(place);
+	struct vm_area_struct *area = area_of(place, PAGE_CEIL(bytes));
 
-	return is_there(place, PAGE_CEIL(bytes)) &&
-			       (BPF_CORE_READ(area, vm_flags) & PROT_FLAGS) == (prot & PROT_FLAGS) ?
+	return area && (BPF_CORE_READ(area, vm_flags) & PROT_FLAGS) == (prot & PROT_FLAGS) ?
 		       (__s64)place :
 		       NO_MEMORY;
 }
@@ -238,7 +228,7 @@ static __always_inline __s64 moved_to(const struct open_map_call *map, __u64 fla
 
 	if (flags & MREMAP_FIXED_FLAG)
 		place = fixed;
-	return is_there(place, PAGE_CEIL(map->arg)) ? (__s64)place : NO_MEMORY;
+	return area_of(place, PAGE_CEIL(map->arg)) ? (__s64)place : NO_MEMORY;
 }
 
 /* What the call is about to return; NO_MEMORY, too, where that is not known. */
@@ -251,7 +241,7 @@ static __always_inline __s64 result_of(const struct open_map_call *map)
 	case MAP_FN_BRK:
 		return current_heap_top();
 	case MAP_FN_MUNMAP:
-		return is_there(map->addr, MEMTOLL_PAGE_SIZE) ? INVALID : 0;
+		return area_of(map->addr, MEMTOLL_PAGE_SIZE) ? INVALID : 0;
 	case MAP_FN_MMAP:
 		return mapped_at(map, flags);
 	case MAP_FN_MREMAP:
@@ -267,10 +257,10 @@ int map_released(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct thread *thread = thread_find(bpf_get_current_task_btf());
 	struct open_map_call *map;
-	__s32 nr = syscall_nr(user_regs());
 	__s64 result;
 
-	if (!thread || !map_fn_of(nr) || ctx->args[0] != current_mm())
+	/* Most are others'. */
+	if (!thread || !map_fn_of(syscall_nr(user_regs())) || ctx->args[0] != current_mm())
 		return 0;
 	__sync_fetch_and_add(&area_generation, 1);
 	map = &thread->map;
@@ -284,7 +274,7 @@ int map_released(struct bpf_raw_tracepoint_args *ctx)
 	}
 	if (result == NO_MEMORY) {
 		map->map_fn = MAP_FN_NONE;
-		lose_call();
+		map_lost();
 		return 0;
 	}
 	return map_finish(result);

@@ -6,6 +6,8 @@
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
 
+#include "state/losses.bpf.h"
+#include "state/rates.bpf.h"
 #include "state/thread.bpf.h"
 
 /* include/uapi/asm-generic/mman-common.h */
@@ -23,5 +25,15 @@ int map_begin(struct thread *thread, __s32 nr);
 
 /* The call that the running thread's map has has ended with this result. */
 int map_finish(__s64 ret);
+
+/* A mapping call went unseen, of which is known only that there was one. */
+static __always_inline void map_lost(void)
+{
+	struct memtoll_rates *rates = rates_here();
+
+	lose(LOST_MAPS_UNWATCHED, 1);
+	if (rates)
+		rates->unwatched_maps++;
+}
 
 #endif /* MEMTOLL_MAPPING_BPF_H */

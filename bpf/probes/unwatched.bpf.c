@@ -18,6 +18,7 @@
 #include "state/windows.bpf.h"
 #include "memory/page_state.bpf.h"
 #include "probes/fault.bpf.h"
+#include "probes/mapping.bpf.h"
 #include "probes/read.bpf.h"
 #include "probes/syscall.bpf.h"
 
@@ -39,7 +40,6 @@ int map_unwatched(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u64 second = ctx->args[1], third = ctx->args[2], write;
-	struct memtoll_rates *rates;
 	struct thread *thread;
 	struct pt_regs *regs;
 	__u32 map_fn;
@@ -68,10 +68,7 @@ int map_unwatched(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	/* The faults so far are on mappings as they were. */
 	fault_settle(thread);
-	lose(LOST_MAPS_UNWATCHED, 1);
-	rates = rates_here();
-	if (rates)
-		rates->unwatched_maps++;
+	map_lost();
 	return 0;
 }
 

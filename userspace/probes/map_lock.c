@@ -19,28 +19,28 @@ struct map_lock {
 	int programs[G_N_ELEMENTS(tracepoints)];
 };
 
+static int keep_program(const struct bpf_program *program)
+{
+	return fcntl(bpf_program__fd(program), F_DUPFD_CLOEXEC, 0);
+}
+
 struct map_lock *map_lock_load(const struct memtoll_bpf *bpf)
 {
 	struct memtoll_bpf *late = programs_load_map_lock(bpf);
 	struct map_lock *lock;
-	size_t i;
 
 	if (!late)
 		return NULL;
-	const struct bpf_program *const programs[] = { late->progs.map_released,
-						       late->progs.map_placed,
-						       late->progs.map_locked };
 	lock = g_new0(struct map_lock, 1);
-	for (i = 0; i < G_N_ELEMENTS(programs); i++)
-		lock->programs[i] = fcntl(bpf_program__fd(programs[i]), F_DUPFD_CLOEXEC, 0);
+	lock->programs[0] = keep_program(late->progs.map_released);
+	lock->programs[1] = keep_program(late->progs.map_placed);
+	lock->programs[2] = keep_program(late->progs.map_locked);
 	memtoll_bpf__destroy(late);
-	for (i = 0; i < G_N_ELEMENTS(programs); i++)
-		if (lock->programs[i] < 0) {
-			map_lock_free(lock);
-			errno = EMFILE;
-			return NULL;
-		}
-	return lock;
+	if (lock->programs[0] >= 0 && lock->programs[1] >= 0 && lock->programs[2] >= 0)
+		return lock;
+	map_lock_free(lock);
+	errno = EMFILE;
+	return NULL;
 }
 
 void map_lock_free(struct map_lock *lock)

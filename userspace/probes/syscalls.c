@@ -12,8 +12,8 @@
 #include "base/message.h"
 #include "bpf/wire/syscalls.h"
 #include "memtoll.skel.h"
-#include "probes/map_lock.h"
 #include "probes/links.h"
+#include "probes/map_lock.h"
 #include "probes/thread_iterator.h"
 
 struct syscalls {

@@ -83,19 +83,24 @@ def reads_that_are_counted(recording: Recording, made: int, passed_over: int = 0
     return int(calls)
 
 
+def read_again_and_again(out: Path, call: str, *options: str) -> Recording:
+    """Four million reads of a cached file."""
+    data = out.with_name("data")
+    data.write_bytes(os.urandom(BLOCKS * BLOCK))
+    words = [str(data), call, str(BLOCK), str(BLOCKS), str(PASSES), *options]
+    recording = record(out, *LIMIT, command=[workload("reader"), *words], exact=False)
+    (witness,) = recording.witness
+    assert witness["reads"] == BLOCKS * PASSES
+    return recording
+
+
 @pytest.mark.parametrize("options", [["pread"], ["read", "--beside"]], ids=" ".join)
 def test_reads_are_counted(out: Path, options: list[str]) -> None:
     """Every read of a cached file, and its bytes, the most of them without any probe; where from is told as ever.
 
     That there may be waiting for locks, as from the second thread on, is no reason to see each call.
     """
-    call, *beside = options
-    data = out.with_name("data")
-    data.write_bytes(os.urandom(BLOCKS * BLOCK))
-    words = [str(data), call, str(BLOCK), str(BLOCKS), str(PASSES), *beside]
-    recording = record(out, *LIMIT, command=[workload("reader"), *words], exact=False)
-    (witness,) = recording.witness
-    assert witness["reads"] == BLOCKS * PASSES
+    recording = read_again_and_again(out, *options)
     calls = reads_that_are_counted(recording, BLOCKS * PASSES)
     ((seen, passed),) = recording.query("SELECT SUM(seen), SUM(passed) FROM thinned WHERE what = 'read'")
     assert passed > calls / 2 and seen + passed <= calls + 1000
@@ -106,19 +111,15 @@ def test_reads_are_counted(out: Path, options: list[str]) -> None:
 
 def test_mapping_calls_are_seen_by_their_lock(out: Path) -> None:
     """Beside reads that rest: every one, and where it is, so that what is faulted in and unmapped has its owner."""
-    data = out.with_name("data")
-    data.write_bytes(os.urandom(BLOCKS * BLOCK))
-    words = [str(data), "pread", str(BLOCK), str(BLOCKS), str(PASSES), "--map", "101"]
-    recording = record(out, *LIMIT, command=[workload("reader"), *words], exact=False)
-    (witness,) = recording.witness
-    mapped = witness["mapped"]
+    recording = read_again_and_again(out, "pread", "--map", "101")
+    mapped = recording.witness[0]["mapped"]
     assert mapped == BLOCKS * PASSES // 101
     calls = reads_that_are_counted(recording, BLOCKS * PASSES)
     ((hits,),) = recording.query("SELECT SUM(hits) FROM hit WHERE probe = 'read'")
     assert hits < calls / 2
     # One may be half way when a rest ends: it is counted as that.
     lost = recording.report["losses"]["maps_unwatched"]
-    assert lost < mapped // 1000
+    assert lost <= 8
     sites = [site for site in recording.report["sites"] if site["toll"] == "map"]
     counted = {
         function: sum(
@@ -137,11 +138,6 @@ def test_mapping_calls_are_seen_by_their_lock(out: Path) -> None:
 
 def test_reads_before_a_pause_are_counted(out: Path) -> None:
     """Those since the last window, of a program that is idle from then on, and is left alone for a while."""
-    data = out.with_name("data")
-    data.write_bytes(os.urandom(BLOCKS * BLOCK))
-    words = [str(data), "pread", str(BLOCK), str(BLOCKS), str(PASSES), "--pause", "3"]
-    recording = record(out, *LIMIT, command=[workload("reader"), *words], exact=False)
-    (witness,) = recording.witness
-    assert witness["reads"] == BLOCKS * PASSES
+    recording = read_again_and_again(out, "pread", "--pause", "3")
     # Afterwards one in so many is looked at: the last ones that are passed over have none that speaks for them.
     reads_that_are_counted(recording, BLOCKS * PASSES, 64 * (os.cpu_count() or 1))

@@ -62,6 +62,7 @@ SLOWER: Final = 0.04
 BOUNDS: Final = ("maps_unwatched", "reads_unwatched", "unwind_mapping", "unwind_probe", "unwind_rule")
 # Ten programs a second are 600 in a recording; those that run at once, and ended in the last slices, are few.
 ROWS_MOST: Final = 200
+# What allocates now and then, and pays little for being looked at.
 ONE: Final = """
 import time
 while True:
