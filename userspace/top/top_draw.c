@@ -72,7 +72,12 @@ static void draw_head(struct top_canvas *canvas, const struct top_model *model)
 	column = top_canvas_put(canvas, 0, 8, INK_BOLD, verdict);
 	if (!shown)
 		return;
+	/* Of a long sentence it is the time that stays beside it: the target is known. */
 	head = g_strdup_printf("  %s  %.0f s", shown->target, shown->elapsed_ns / 1e9);
+	if (g_utf8_strlen(head, -1) > (long)canvas->columns - column) {
+		g_free(head);
+		head = g_strdup_printf("  %.0f s", shown->elapsed_ns / 1e9);
+	}
 	text_cut(head, MAX(3, (long)canvas->columns - column));
 	top_canvas_right(canvas, 0, 0, (int)canvas->columns, INK_PLAIN, head);
 	losses = top_losses(shown);

@@ -51,10 +51,11 @@ WOKEN: Final = r"pagez\.c:\d+ \(\w+\)"
 class Screen:
     """A terminal of tmux's, in a server of its own."""
 
-    def __init__(self, folder: Path, command: str, **variables: str) -> None:
+    def __init__(self, folder: Path, command: str, *, columns: int = 80, lines: int = 24, **variables: str) -> None:
         self.socket = str(folder / "tmux")
         words = " ".join(f"{name}={value}" for name, value in variables.items())
-        self("new-session", "-d", "-x", "80", "-y", "24", f"{words} {command}; echo over $?; read wait")
+        size = ("-x", str(columns), "-y", str(lines))
+        self("new-session", "-d", *size, f"{words} {command}; echo over $?; read wait")
 
     def __call__(self, *words: str) -> str:
         done = subprocess.run(
@@ -90,12 +91,15 @@ class Screen:
             text = self.text()
             return text if re.search(pattern, text) else ""
 
-        return str(wait_until(found, pattern, PATIENCE, every=0.1))
+        try:
+            return str(wait_until(found, pattern, PATIENCE, every=0.1))
+        except AssertionError as vain:
+            raise AssertionError(f"{vain}; on the screen is\n{self.text()}") from None
 
 
 @contextmanager
-def screen(folder: Path, command: str, **variables: str) -> Iterator[Screen]:
-    shown = Screen(folder, command, **variables)
+def screen(folder: Path, command: str, *, columns: int = 80, lines: int = 24, **variables: str) -> Iterator[Screen]:
+    shown = Screen(folder, command, columns=columns, lines=lines, **variables)
     try:
         yield shown
     finally:
@@ -250,7 +254,10 @@ def test_whole_machine(tmp_path: Path) -> None:
         idle, busy = (group(stack, both, name) for name in ("idle", "neighbour"))
         machine = Machine(tmp_path)
         (tmp_path / "whole").mkdir()
-        whole = stack.enter_context(screen(tmp_path / "whole", f"{MEMTOLL} top", LC_ALL="C.UTF-8"))
+        # Other tests' groups push each other out, too: there is room for all of them.
+        whole = stack.enter_context(
+            screen(tmp_path / "whole", f"{MEMTOLL} top", columns=160, lines=60, LC_ALL="C.UTF-8")
+        )
         whole.shows(r"whole machine")
         whole.keys("t")
         toucher = json.loads(
