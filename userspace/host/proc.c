@@ -82,6 +82,7 @@ static int parse_stat(const char *text, size_t len, struct proc_stat *stat)
 		MAJOR = 12 - FIRST,
 		THREADS = 20 - FIRST,
 		START = 22 - FIRST,
+		STACK = 28 - FIRST,
 		EXIT_CODE = 52 - FIRST,
 		FIELDS
 	};
@@ -106,6 +107,7 @@ static int parse_stat(const char *text, size_t len, struct proc_stat *stat)
 	stat->major_faults = (uint64_t)fields[MAJOR];
 	stat->threads = (uint64_t)fields[THREADS];
 	stat->start_ticks = (uint64_t)fields[START];
+	stat->stack_start = (uint64_t)fields[STACK];
 	stat->exit_code = (int)fields[EXIT_CODE];
 	return 0;
 }

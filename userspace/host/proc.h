@@ -26,6 +26,8 @@ struct proc_stat {
 	uint64_t major_faults;
 	uint64_t threads;
 	uint64_t start_ticks; /* since boot, in clock ticks; differs if the pid was reused */
+	/* Placed anew, at random, by each exec (proc(5), startstack); 0: not ours to know. */
+	uint64_t stack_start;
 	int exit_code;
 };
 

@@ -4,6 +4,7 @@
  * cgroup is made anew, or it has another one, as one that was made anew by its orchestrator.
  */
 #include <glib.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/message.h"
@@ -32,7 +33,21 @@ static bool find_again(struct session *session)
 	return session->config.cgroup == session->cgroup_again;
 }
 
-bool session_await_container(struct session *session, uint64_t now)
+static uint64_t find_inode(const char *directory)
+{
+	struct stat status;
+
+	return stat(directory, &status) ? 0 : status.st_ino;
+}
+
+static void tell_restart(struct session *session)
+{
+	session->restarts++;
+	recording_meta_int(session->recording, "container_restarts", session->restarts);
+	message("container %s has started again", session->config.container);
+}
+
+static bool await(struct session *session, uint64_t now)
 {
 	const char *name = session->config.container;
 
@@ -46,13 +61,27 @@ bool session_await_container(struct session *session, uint64_t now)
 	session->cgroup_looked_ns = now;
 	if (find_again(session) && session_add_coming(session, NULL)) {
 		session->cgroup_gone_ns = 0;
-		session->restarts++;
-		recording_meta_int(session->recording, "container_restarts", session->restarts);
-		message("container %s has started again", name);
+		session->cgroup_inode = find_inode(session->config.cgroup);
+		tell_restart(session);
 		return true;
 	}
 	if (now - session->cgroup_gone_ns < AWAIT_NS)
 		return true;
 	session->end_reason = "container ended";
 	return false;
+}
+
+bool session_follow_container(struct session *session, uint64_t now)
+{
+	uint64_t before = session->cgroup_inode;
+
+	if (session->cgroup_gone_ns)
+		return await(session, now);
+	session->cgroup_inode = find_inode(session->config.cgroup);
+	if (!session_add_coming(session, NULL))
+		return await(session, now);
+	/* It was away for less than the time between two looks. */
+	if (before && session->cgroup_inode && session->cgroup_inode != before)
+		tell_restart(session);
+	return true;
 }

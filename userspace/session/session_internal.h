@@ -61,6 +61,8 @@ struct session {
 	char *cgroup_again; /* config.cgroup, where the container has come back in another one */
 	uint64_t cgroup_gone_ns; /* since when it is not there; 0: it is */
 	uint64_t cgroup_looked_ns;
+	uint64_t
+		cgroup_inode; /* of its directory, which each that is made has another of; 0: unknown */
 	unsigned int restarts;
 	uint64_t sizes_read_ns;
 	uint64_t kept_up_ns;
@@ -99,10 +101,10 @@ void session_service_targets(void *context);
 bool session_add_coming(struct session *session, void (*begin)(struct session *session));
 
 /*
- * Its cgroup is gone: look whether the container has started again, in another one perhaps, and
- * follow that. False: nobody will come any more.
+ * Processes that came into the container recorded by name. If its cgroup is gone, look whether it
+ * has started again, in another one perhaps, and follow that. False: nobody will come any more.
  */
-bool session_await_container(struct session *session, uint64_t now);
+bool session_follow_container(struct session *session, uint64_t now);
 
 /* Signals that came; true: the recording is over. */
 bool session_read_signals(struct session *session);

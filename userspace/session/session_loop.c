@@ -292,10 +292,10 @@ static bool follow_coming(struct session *session, uint64_t now)
 	if (now - session->cgroup_read_ns < CGROUP_NS)
 		return true;
 	session->cgroup_read_ns = now;
-	if (!session->cgroup_gone_ns && session_add_coming(session, NULL))
-		return true;
 	if (session->config.container)
-		return session_await_container(session, now);
+		return session_follow_container(session, now);
+	if (session_add_coming(session, NULL))
+		return true;
 	session->end_reason = "cgroup removed";
 	return false;
 }

@@ -149,6 +149,7 @@ void followed_record(struct targets *targets, struct followed *followed)
 				  .role = followed->target.role,
 			  });
 	followed->listed = true;
+	followed->stack_start = stat.stack_start;
 	followed_record_cgroup(targets, followed);
 	record_own_cache(targets, pid);
 	g_free(followed->tunables);

@@ -49,6 +49,18 @@ void targets_prepare(struct targets *targets, pid_t pid)
 	maps_free(&maps);
 }
 
+/*
+ * What it mapped until it was published nobody has told, nor that it has become another program, as
+ * what a container's runtime starts does: a moment after it has joined the cgroup.
+ */
+static void look_back(struct targets *targets, struct followed *followed,
+		      const struct proc_stat *stat)
+{
+	if (stat->stack_start != followed->stack_start)
+		targets_exec(targets, followed->target.pid, followed->target.pid);
+	followed->target.changed = true;
+}
+
 int targets_publish(struct targets *targets, pid_t pid)
 {
 	struct followed *followed = followed_get(targets, pid);
@@ -78,8 +90,10 @@ int targets_publish(struct targets *targets, pid_t pid)
 	if (!err && (!followed_read_stat(followed, &stat) || proc_stat_has_ended(&stat))) {
 		process_row_remove(targets->config.bpf, pid);
 		targets_exiting(targets, pid, -1, NULL);
-		err = -ESRCH;
+		return -ESRCH;
 	}
+	if (!err)
+		look_back(targets, followed, &stat);
 	return err;
 }
 

@@ -53,8 +53,9 @@ struct followed {
 	uint64_t rest_until_ns;	   /* CLOCK_MONOTONIC */
 	uint64_t look_ns;	   /* when to look again, without a record; 0: never */
 	uint64_t look_step_ns;
-	unsigned int images; /* programs that it has run */
-	uint64_t left_out;   /* mappings of code, at most at a time */
+	unsigned int images;  /* programs that it has run */
+	uint64_t stack_start; /* of the one that was recorded last */
+	uint64_t left_out;    /* mappings of code, at most at a time */
 };
 
 struct scan {

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -406,6 +407,33 @@ def test_exec_of_an_attached_process(out: Path) -> None:
     )
     assert recording.site("execer.c", "calloc", "calloc").calls == 1019
     assert recording.site("churn.c", "malloc", "malloc").calls > 0, "the new program's allocator was not found"
+
+
+def test_exec_while_it_is_attached(out: Path) -> None:
+    """Its probes are there and it is no target yet, as others get theirs first: nobody reports its exec."""
+    churn = [str(workload("churn")), "0", "--seconds", "100", "--rest", "1000"]
+    with ExitStack() as stack:
+        first = stack.enter_context(Program(workload("execer"), "--wait", *churn))
+        reader = [tool("python3"), "-c", 'print("{}", flush=True); input()']
+        others = [stack.enter_context(Program(*reader)) for _ in range(7)]
+        tracer = start_record(out, "--probes", "alloc", "-p", pid_of(first, *others))
+        wait_until(lambda: changed_text(first.pid), "its probes", every=0.001)
+        tracer.send_signal(signal.SIGSTOP)
+        try:
+            first.go()
+            wait_until(lambda: Path(f"/proc/{first.pid}/exe").samefile(workload("churn")), "the exec")
+            first.beats()
+        finally:
+            tracer.send_signal(signal.SIGCONT)
+        wait_attached(tracer, first.pid)
+        first.beats()
+        first.beats()
+        tracer.send_signal(signal.SIGINT)
+        recording = ended_well(tracer, out)
+    assert recording.site("churn.c", "malloc", "malloc").calls > 0, "the new program's allocator was not found"
+    assert recording.query(f"SELECT comm, executable FROM process WHERE pid = {first.pid}") == [
+        ("churn", str(workload("churn")))
+    ]
 
 
 def test_exit_while_traced(out: Path) -> None:

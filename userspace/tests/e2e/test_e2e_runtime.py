@@ -81,6 +81,44 @@ def container(place: Path, cgroup: str) -> Iterator[tuple[Program, int]]:
     assert not procs.exists()
 
 
+def test_docker_restarts_it(out: Path, public_dir: Path, groups: str) -> None:
+    """`docker restart`: the same container, its cgroup made anew; the recording goes on, however soon that is."""
+    cgroup, place = f"{groups}/docker/{ID}", public_dir / "bundle"
+    place.mkdir()
+    bundle(place, cgroup, {})
+    kept = public_dir / "lib" / "docker" / "containers" / ID
+    kept.mkdir(parents=True)
+    content = {"ID": ID, "Name": "/memtoll-test-web", "Config": {"Image": "calloc:1", "Labels": {}}}
+    (kept / "config.v2.json").write_text(json.dumps(content))
+    seen = set()
+    with ExitStack() as first:
+        program, pid = first.enter_context(container(place, cgroup))
+        words: list[str | Path] = ["record", "-o", out, "--overhead-limit", "none", "-c", "memtoll-test-web"]
+        tracer = spawn(seeing(public_dir / "lib", "/var/lib", *words))
+        wait_attached(tracer, pid)
+        make_calls(program, 101)
+        seen.add((pid, "memtoll-test-web", 1))
+    with container(place, cgroup) as (program, pid):
+        wait_attached(tracer, pid)
+        make_calls(program, 101)
+        seen.add((pid, "memtoll-test-web", 1))
+        tracer.send_signal(signal.SIGINT)
+        recording = load(out, finish(tracer))
+        assert changed_text(pid) == []
+    assert recording.result.status == 0, recording.result
+    assert recording.result.stderr.count("container memtoll-test-web has started again") == 1
+    assert recording.query("SELECT value FROM meta WHERE key = 'container_restarts'") == [("1",)]
+    report = recording.report
+    # The runtime itself is in it for a moment.
+    assert seen <= {(each["pid"], each["container"], each["pid_inside"]) for each in report["processes"]}
+    assert [(each["id"], each["runtime"], each["image"]) for each in report["containers"]] == [
+        (ID, "docker", "calloc:1")
+    ]
+    # The program and its libc are nowhere but below its own root.
+    assert recording.dominant == "zeroing"
+    assert recording.site("calloc_loop.c", "calloc", "calloc").calls > 200
+
+
 def test_container_of_a_pod(out: Path, public_dir: Path, groups: str) -> None:
     """As containerd runs those of Kubernetes: the bundle that it gives the runtime is what tells their names."""
     cgroup = f"{groups}/kubepods/burstable/pod{POD}/{ID}"

@@ -131,6 +131,9 @@ static void test_faults(void **state)
 		    (uint64_t)(usage_after.ru_minflt - usage_before.ru_minflt));
 	assert_int_equal(after.start_ticks, before.start_ticks);
 	assert_true(after.start_ticks > 0);
+	assert_int_equal(after.stack_start, before.stack_start);
+	/* The environment's strings are above the pointers to them, where the stack begins. */
+	assert_true(after.stack_start > 0 && after.stack_start < (uintptr_t)environ[0]);
 	munmap(memory, pages * PAGE);
 }
 
