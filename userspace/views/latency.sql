@@ -247,20 +247,27 @@ worded AS (
 	WHERE s.cause <> 'preempted' AND s.longest_ns >= 1000000
 	ORDER BY s.cause = 'allocator', t.position LIMIT 1
 ),
-worst AS (SELECT MIN(rank) AS rank FROM stall WHERE cause = 'consolidation'),
+worst AS (	-- without the time that others had the CPU meanwhile
+	SELECT call, pid, frees, wall_ns - off_part_ns AS caused_ns,
+		COALESCE((SELECT p.caller FROM stack_place p WHERE p.stack_id = o.stack_id), '')
+			AS place
+	FROM outlier_cause o WHERE cause = 'consolidation'
+	ORDER BY caused_ns DESC, rank LIMIT 1
+),
 waited AS (
 	SELECT SUM(lock_ns) AS lock_ns, SUM(lock_waits) AS lock_waits,
 		MAX(CASE number WHEN 1 THEN call END) AS lock_call,
 		MAX(CASE number WHEN 1 THEN lock_ns / MAX(wall_ns, 1.0) END) AS lock_call_share
 	FROM (SELECT *, ROW_NUMBER() OVER (ORDER BY lock_ns DESC, call) AS number FROM latency_call)
 )
-SELECT s.call AS consolidation_call, s.place AS consolidation_place, s.pid AS consolidation_pid,
-	s.longest_ns AS consolidation_ns, s.caused_ns AS consolidation_all_ns,
-	s.median_ns AS consolidation_median_ns, s.factor AS consolidation_factor,
-	s.frees AS consolidation_frees, w.lock_ns, w.lock_waits, w.lock_call,
+SELECT o.call AS consolidation_call, o.place AS consolidation_place, o.pid AS consolidation_pid,
+	o.caused_ns AS consolidation_ns, s.caused_ns AS consolidation_all_ns,
+	s.median_ns AS consolidation_median_ns,
+	o.caused_ns / MAX(s.median_ns, 1.0) AS consolidation_factor,
+	o.frees AS consolidation_frees, w.lock_ns, w.lock_waits, w.lock_call,
 	w.lock_call_share, (SELECT text FROM worded) AS stall,
 	(SELECT pid FROM call GROUP BY pid ORDER BY SUM(lock_ns) DESC, pid LIMIT 1) AS lock_pid,
 	EXISTS (SELECT 1 FROM allocator WHERE tunables LIKE '%ARENA\_MAX%' ESCAPE '\'
 		OR tunables LIKE '%arena\_max%' ESCAPE '\') AS arenas_limited
-FROM waited w LEFT JOIN stall s ON s.cause = 'consolidation'
-	AND s.rank = (SELECT rank FROM worst);
+FROM waited w LEFT JOIN worst o ON 1
+LEFT JOIN stall s ON s.cause = 'consolidation' AND s.call = o.call AND s.place = o.place;
