@@ -27,12 +27,41 @@
 /* The database's header (sqlite.org/fileformat.html): where the application has its mark. */
 #define MARK_AT 68
 
+enum age {
+	OF_A_CLOCK_AHEAD,
+	OF_BEFORE,
+	OF_THIS_WATCH,
+};
+
 struct own_file {
 	char *name;
 	uint64_t bytes;
+	enum age age;
+	gsize number; /* OF_THIS_WATCH: which it was */
 };
 
-char *keep_name(bool detailed)
+struct keep {
+	GHashTable *numbers; /* name -> which it was, from 1 on */
+	gsize made;
+};
+
+struct keep *keep_new(void)
+{
+	struct keep *keep = g_new0(struct keep, 1);
+
+	keep->numbers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+	return keep;
+}
+
+void keep_free(struct keep *keep)
+{
+	if (!keep)
+		return;
+	g_hash_table_destroy(keep->numbers);
+	g_free(keep);
+}
+
+static char *name_now(bool detailed)
 {
 	struct timespec now;
 	struct tm utc;
@@ -43,6 +72,14 @@ char *keep_name(bool detailed)
 	strftime(text, sizeof(text), "%Y%m%dT%H%M%S", &utc);
 	return g_strdup_printf(PREFIX "%s.%03ldZ%s" SUFFIX, text, now.tv_nsec / 1000000,
 			       detailed ? DETAIL : "");
+}
+
+char *keep_name(struct keep *keep, bool detailed)
+{
+	char *name = name_now(detailed);
+
+	g_hash_table_insert(keep->numbers, g_strdup(name), GSIZE_TO_POINTER(++keep->made));
+	return name;
 }
 
 bool keep_is_name(const char *name)
@@ -147,9 +184,24 @@ static bool is_own(int directory, const char *name, uint64_t *bytes)
 	return own;
 }
 
-static gint by_name(gconstpointer a, gconstpointer b)
+static gint by_age(gconstpointer a, gconstpointer b)
 {
-	return strcmp(((const struct own_file *)a)->name, ((const struct own_file *)b)->name);
+	const struct own_file *one = a, *other = b;
+
+	if (one->age != other->age)
+		return one->age < other->age ? -1 : 1;
+	if (one->number != other->number)
+		return one->number < other->number ? -1 : 1;
+	return strcmp(one->name, other->name);
+}
+
+static void find_age(const struct keep *keep, const char *now, struct own_file *file)
+{
+	file->number = GPOINTER_TO_SIZE(g_hash_table_lookup(keep->numbers, file->name));
+	if (file->number)
+		file->age = OF_THIS_WATCH;
+	else
+		file->age = strcmp(file->name, now) > 0 ? OF_A_CLOCK_AHEAD : OF_BEFORE;
 }
 
 static void clear_own(gpointer data)
@@ -166,9 +218,10 @@ static uint64_t blocks_bytes(int directory, const char *file)
 		       (uint64_t)status.st_blocks * 512;
 }
 
-struct kept keep_within(const char *directory, uint64_t most_bytes)
+struct kept keep_within(struct keep *keep, const char *directory, uint64_t most_bytes)
 {
 	g_autoptr(GArray) own = g_array_new(FALSE, FALSE, sizeof(struct own_file));
+	g_autofree char *now = name_now(false);
 	int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	GDir *entries = g_dir_open(directory, 0, NULL);
 	struct kept kept = { 0 };
@@ -184,12 +237,13 @@ struct kept keep_within(const char *directory, uint64_t most_bytes)
 			kept.bytes += blocks_bytes(fd, file);
 		} else if (keep_is_name(file) && is_own(fd, file, &whole.bytes)) {
 			whole.name = g_strdup(file);
+			find_age(keep, now, &whole);
 			kept.bytes += whole.bytes;
 			g_array_append_val(own, whole);
 		}
 	}
 	kept.files = own->len;
-	g_array_sort(own, by_name);
+	g_array_sort(own, by_age);
 	for (i = 0; i < own->len && kept.bytes > most_bytes; i++) {
 		const struct own_file *oldest = &g_array_index(own, struct own_file, i);
 
@@ -198,6 +252,7 @@ struct kept keep_within(const char *directory, uint64_t most_bytes)
 				  strerror(errno));
 			continue;
 		}
+		g_hash_table_remove(keep->numbers, oldest->name);
 		kept.bytes -= oldest->bytes;
 		kept.files--;
 		kept.removed++;

@@ -3,13 +3,18 @@
 #ifndef MEMTOLL_KEEP_H
 #define MEMTOLL_KEEP_H
 
+#include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-/*
- * The name of a recording that begins now, and goes before all later ones. Freed by the caller.
- */
-char *keep_name(bool detailed);
+/* Which of the recordings this watch has made, one after the other, whatever the clock says. */
+struct keep;
+
+struct keep *keep_new(void);
+void keep_free(struct keep *keep);
+
+/* The name of a recording that begins now, in UTC. Freed by the caller. */
+char *keep_name(struct keep *keep, bool detailed);
 /* Whether a watch has made a file of this name. */
 bool keep_is_name(const char *name);
 
@@ -28,8 +33,12 @@ struct kept {
 	uint64_t removed;
 };
 
-/* Remove the oldest until all together have most_bytes; only recordings, and files of ours. */
-struct kept keep_within(const char *directory, uint64_t most_bytes);
+/*
+ * Remove the oldest until all together have most_bytes; only recordings, and files of ours. The age
+ * of those of earlier watches is what their names say; one that is yet to come by its name was made
+ * before the clock was set back.
+ */
+struct kept keep_within(struct keep *keep, const char *directory, uint64_t most_bytes);
 
 /* What a recording that is being written takes now, with its journal. */
 uint64_t keep_part_bytes(const char *directory, const char *name);

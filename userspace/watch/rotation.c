@@ -171,7 +171,7 @@ static uint64_t retry_ns(unsigned int failures)
 static void start(struct rotation *rotation, uint64_t now_ns)
 {
 	const struct rotation_config *config = &rotation->config;
-	g_autofree char *name = keep_name(rotation->detailed);
+	g_autofree char *name = keep_name(config->keep, rotation->detailed);
 	struct worker *worker = worker_start(&(struct worker_config){
 		.session = rotation->detailed ? &rotation->options.detailed :
 						&rotation->options.ordinary,

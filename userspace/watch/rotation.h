@@ -24,6 +24,7 @@ struct rotation_options {
 struct rotation_config {
 	struct target_set *targets;
 	const char *directory;
+	struct keep *keep; /* what they are named by */
 	int lock_fd;
 	unsigned int places;
 	/* Of any of them, but for the first two; name: of its recording. detailed: it is one. */

@@ -41,6 +41,7 @@ struct watch {
 	struct watch_config *config;
 	struct metrics *metrics;
 	struct rotation *rotation;
+	struct keep *keep;
 	struct endpoint *endpoint;
 	struct json_out *json;
 	int lock_fd;
@@ -230,7 +231,8 @@ static void step_triggers(struct watch *watch, uint64_t now)
 static void keep_bound(struct watch *watch)
 {
 	const uint64_t most = watch->config->keep_bytes;
-	const struct kept kept = keep_within(watch->config->directory, most - most / SLACK_PARTS);
+	const struct kept kept =
+		keep_within(watch->keep, watch->config->directory, most - most / SLACK_PARTS);
 
 	watch->metrics->kept_bytes = kept.bytes;
 	watch->metrics->kept_files = kept.files;
@@ -401,6 +403,8 @@ static int open_all(struct watch *watch)
 	}
 	if (!open_json(watch))
 		return STATUS_FAILED;
+	watch->keep = keep_new();
+	rotation.keep = watch->keep;
 	rotation.lock_fd = watch->lock_fd;
 	watch->metrics = metrics_new(config->targets, config->places);
 	watch->rotation = rotation_new(&rotation, &options);
@@ -439,6 +443,7 @@ static void run(struct watch *watch)
 static void close_all(struct watch *watch)
 {
 	rotation_free(watch->rotation);
+	keep_free(watch->keep);
 	endpoint_stop(watch->endpoint);
 	metrics_free(watch->metrics);
 	json_out_free(watch->json);

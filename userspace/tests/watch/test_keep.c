@@ -7,6 +7,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -23,10 +25,23 @@ static const char second[] = "watch-20261127T040042.415Z-detail.memtoll";
 static const char third[] = "watch-20261128T000000.000Z.memtoll";
 
 static char *directory;
+static struct keep *keep;
+static time_t set_back_s;
+
+/* Instead of libc's. */
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+	int err = (int)syscall(SYS_clock_gettime, clock, now);
+
+	if (!err && clock == CLOCK_REALTIME)
+		now->tv_sec -= set_back_s;
+	return err;
+}
 
 static int make_directory(void **state)
 {
 	(void)state;
+	keep = keep_new();
 	directory = g_dir_make_tmp("memtoll-keep-XXXXXX", NULL);
 	return directory ? 0 : -1;
 }
@@ -45,6 +60,7 @@ static int remove_directory(void **state)
 	g_dir_close(entries);
 	rmdir(directory);
 	g_free(directory);
+	keep_free(keep);
 	return 0;
 }
 
@@ -77,7 +93,7 @@ static void make_recording(const char *name)
 
 static void test_names(void **state)
 {
-	g_autofree char *ordinary = keep_name(false), *detailed = keep_name(true);
+	g_autofree char *ordinary = keep_name(keep, false), *detailed = keep_name(keep, true);
 
 	(void)state;
 	assert_true(keep_is_name(ordinary));
@@ -99,17 +115,40 @@ static void test_oldest_go_first(void **state)
 	make_recording(third);
 	make_recording(first);
 	make_recording(second);
-	kept = keep_within(directory, 3 * SIZE);
+	kept = keep_within(keep, directory, 3 * SIZE);
 	assert_int_equal(kept.files, 3);
 	assert_int_equal(kept.removed, 0);
 	assert_int_equal(kept.bytes, 3 * SIZE);
-	kept = keep_within(directory, 3 * SIZE - 1);
+	kept = keep_within(keep, directory, 3 * SIZE - 1);
 	assert_int_equal(kept.files, 2);
 	assert_int_equal(kept.removed, 1);
 	assert_false(is_there(first));
-	kept = keep_within(directory, SIZE);
+	kept = keep_within(keep, directory, SIZE);
 	assert_true(is_there(third) && !is_there(second));
 	assert_int_equal(kept.bytes, SIZE);
+}
+
+/* What this watch makes is younger than all that it has found, and in the order of its making. */
+static void test_clock_that_is_set_back(void **state)
+{
+	static const char ahead[] = "watch-99991231T235959.999Z.memtoll";
+	g_autofree char *own = keep_name(keep, false), *later = NULL;
+
+	(void)state;
+	set_back_s = 3600;
+	later = keep_name(keep, false);
+	set_back_s = 0;
+	make_recording(own);
+	make_recording(later);
+	make_recording(ahead);
+	make_recording(first);
+	assert_true(strcmp(later, own) < 0);
+	assert_int_equal(keep_within(keep, directory, 3 * SIZE).removed, 1);
+	assert_false(is_there(ahead));
+	assert_int_equal(keep_within(keep, directory, 2 * SIZE).removed, 1);
+	assert_false(is_there(first));
+	assert_int_equal(keep_within(keep, directory, SIZE).removed, 1);
+	assert_true(is_there(later) && !is_there(own));
 }
 
 /* Neither of another name, nor of other content, nor a link, nor what has a second name. */
@@ -129,7 +168,7 @@ static void test_files_of_others_stay(void **state)
 	assert_int_equal(symlink(mine, link), 0);
 	assert_int_equal(linkat(AT_FDCWD, other, AT_FDCWD, second_name, 0), 0);
 	make_recording(first);
-	kept = keep_within(directory, 0);
+	kept = keep_within(keep, directory, 0);
 	assert_int_equal(kept.removed, 1);
 	assert_int_equal(kept.files, 0);
 	assert_false(is_there(first));
@@ -149,11 +188,11 @@ static void test_unfinished(void **state)
 	make_recording(part);
 	make_recording(journal);
 	make_recording(".mine.part");
-	kept = keep_within(directory, 2 * SIZE);
+	kept = keep_within(keep, directory, 2 * SIZE);
 	assert_int_equal(kept.bytes, 2 * SIZE);
 	assert_false(is_there(first));
 	assert_int_equal(keep_part_bytes(directory, third), 2 * SIZE);
-	assert_int_equal(keep_within(directory, 0).removed, 0);
+	assert_int_equal(keep_within(keep, directory, 0).removed, 0);
 	keep_remove_unfinished(directory);
 	assert_false(is_there(part) || is_there(journal));
 	assert_true(is_there(".mine.part"));
@@ -178,8 +217,10 @@ static void test_settled(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names),
+		cmocka_unit_test_setup_teardown(test_names, make_directory, remove_directory),
 		cmocka_unit_test_setup_teardown(test_oldest_go_first, make_directory,
+						remove_directory),
+		cmocka_unit_test_setup_teardown(test_clock_that_is_set_back, make_directory,
 						remove_directory),
 		cmocka_unit_test_setup_teardown(test_files_of_others_stay, make_directory,
 						remove_directory),

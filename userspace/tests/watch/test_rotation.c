@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "watch/keep.h"
 #include "watch/part_file.h"
 #include "watch/rotation.h"
 
@@ -30,6 +31,7 @@ struct worker {
 static struct worker workers[WORKERS];
 static unsigned int started, named;
 static char *directory;
+static struct keep *keep;
 
 struct worker *worker_start(const struct worker_config *config)
 {
@@ -164,6 +166,7 @@ static struct rotation *make(struct seen *seen)
 {
 	const struct rotation_config config = {
 		.directory = directory,
+		.keep = keep,
 		.on_message = on_message,
 		.on_begun = on_begun,
 		.on_switched = on_switched,
@@ -340,6 +343,7 @@ static void test_full_and_another_kind_is_wanted(void **state)
 static int make_directory(void **state)
 {
 	(void)state;
+	keep = keep_new();
 	directory = g_dir_make_tmp("memtoll-rotation-XXXXXX", NULL);
 	return directory ? 0 : -1;
 }
@@ -350,6 +354,7 @@ static int remove_directory(void **state)
 
 	(void)state;
 	g_clear_pointer(&directory, g_free);
+	g_clear_pointer(&keep, keep_free);
 	return system(command);
 }
 
