@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 import signal
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ class Watch:
         self.options, self.kept = directory / "options", directory / "kept"
         self.log, self.lines, self.prom = directory / "log", directory / "lines", directory / "memtoll.prom"
 
-    def start(self, *options: str) -> None:
+    def start(self, *options: str, environment: Mapping[str, str] | None = None) -> None:
         self.write(*options)
         with self.log.open("w") as said:
             words = [
@@ -28,7 +29,7 @@ class Watch:
                 f"--metrics={self.prom}",
                 f"--json={self.lines}",
             ]
-            self.process = spawn([MEMTOLL, "watch", *words], stderr=said)
+            self.process = spawn([MEMTOLL, "watch", *words], environment, stderr=said)
 
     def write(self, *options: str) -> None:
         self.options.write_text("# what is watched\n\n" + "".join(f"{line}\n" for line in options))

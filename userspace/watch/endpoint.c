@@ -95,7 +95,11 @@ struct endpoint *endpoint_start(const struct listen_address *address)
 		say_where(endpoint);
 		return endpoint;
 	}
-	watch_log(LOG_ERR, "--listen: %s", strerror(-err));
+	if (listen_address_path(address))
+		watch_log(LOG_ERR, "--listen unix:%s: %s", listen_address_path(address),
+			  strerror(-err));
+	else
+		watch_log(LOG_ERR, "--listen: %s", strerror(-err));
 	if (endpoint->listening >= 0)
 		close(endpoint->listening);
 	g_free(endpoint);

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -28,9 +28,9 @@ from harness import (
     end,
     finish,
     integrity,
+    load,
     memtoll,
     query,
-    record,
     report,
     running_loop,
     spawn,
@@ -44,6 +44,8 @@ from harness import (
     workload,
 )
 from leftovers import noted
+from stepping import Clock
+from swapping import in_cgroup, make_cgroup
 
 pytestmark = pytest.mark.root
 
@@ -205,16 +207,57 @@ def test_target_stands_still(out: Path, still: Callable[[int], AbstractContextMa
     assert report(out)["complete"] is True
 
 
-def test_tracer_stands_still(out: Path) -> None:
-    """What happened meanwhile is all counted: the kernel counts it, not the tracer."""
-    with Program(workload("calloc_loop"), str(TEN), str(CALLS), "--wait") as program:
+def test_tracer_stands_still_for_a_minute(out: Path) -> None:
+    """The target does not wait for it. What happened meanwhile is all counted: the kernel does that, not the tracer."""
+    with Program(workload("calloc_loop"), str(TEN), "0", "--seconds", "61", "--rest", "20000", "--wait") as program:
         tracer = start_record(out, "-p", str(program.pid))
         wait_attached(tracer, program.pid)
+        held = held_objects(tracer)
         with stopped(tracer.pid):
             program.go()
-            program.process.wait(timeout=PATIENCE)
-        assert finish(tracer).status == 0
-    assert query(out, "SELECT sum(calls) FROM call WHERE call = 'calloc'") == [(CALLS,)]
+            calls = program.last()["calls"]
+        result = finish(tracer)
+    assert result.status == 0, result
+    assert query(out, "SELECT sum(calls) FROM call WHERE call = 'calloc'") == [(calls,)]
+    assert integrity(out) == "ok"
+    assert report(out)["complete"] is True
+    assert held["prog"]
+    wait_all_gone(held)
+
+
+# It goes on until it has all that another process had.
+GREEDY = """
+import sys
+print("{}", flush=True)
+pid = sys.stdin.readline().strip()
+held = []
+while "VmRSS" in open(f"/proc/{pid}/status").read():
+    held.append(bytearray(b"x" * 4096 * 16))
+"""
+
+
+@pytest.mark.machine
+def test_tracer_is_killed_for_its_memory(out: Path) -> None:
+    """Its cgroup is full, and it is whom the kernel ends: as kill -9, which it is."""
+    with ExitStack() as stack, running_loop() as program:
+        box = make_cgroup(stack, 128 * MIB)
+        greedy = stack.enter_context(Program(*in_cgroup(box, "/usr/bin/python3", "-c", GREEDY)))
+        tracer = spawn(in_cgroup(box, MEMTOLL, "record", "-p", str(program.pid), "-o", out))
+        wait_attached(tracer, program.pid)
+        wait_slices(out, 2)
+        held = held_objects(tracer)
+        # The kernel prefers it to all others, as a user may ask it to.
+        Path(f"/proc/{tracer.pid}/oom_score_adj").write_text("1000")
+        assert greedy.process.stdin
+        greedy.process.stdin.write(f"{tracer.pid}\n")
+        greedy.process.stdin.flush()
+        assert finish(tracer).status == -signal.SIGKILL
+        assert held["prog"]
+        wait_all_gone(held)
+        wait_until(lambda: not changed_text(program.pid), "the breakpoints to go")
+        program.beats()
+    assert integrity(out) == "ok"
+    assert report(out)["complete"] is False
 
 
 def test_three_tracers_of_one_target(tmp_path: Path) -> None:
@@ -224,44 +267,31 @@ def test_three_tracers_of_one_target(tmp_path: Path) -> None:
         tracers = [start_record(path, "-p", str(program.pid)) for path in paths]
         for tracer in tracers:
             wait_attached(tracer, program.pid)
+        held = [held_objects(tracer) for tracer in tracers]
         program.go()
         program.process.wait(timeout=PATIENCE)
         for tracer in tracers:
             assert finish(tracer).status == 0
     for path in paths:
         assert query(path, "SELECT sum(calls) FROM call WHERE call = 'calloc'") == [(CALLS,)]
-
-
-# A C library's clocks, of which the time of day goes back an hour at its third reading and forward two at its fifth.
-STEPPING = """
-#define _GNU_SOURCE
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
-
-int clock_gettime(clockid_t clock, struct timespec *now)
-{
-	static _Atomic int readings;
-	int err = syscall(SYS_clock_gettime, clock, now);
-
-	if (!err && clock == CLOCK_REALTIME) {
-		int reading = ++readings;
-
-		now->tv_sec += reading > 4 ? 3600 : reading > 2 ? -3600 : 0;
-	}
-	return err;
-}
-"""
+    for objects in held:
+        assert objects["prog"]
+        wait_all_gone(objects)
 
 
 def test_clock_steps(out: Path, tmp_path: Path) -> None:
     """Times in a recording are of the clock that does not step: nothing lasts negative hours."""
-    source, library = tmp_path / "stepping.c", tmp_path / "stepping.so"
-    source.write_text(STEPPING)
-    subprocess.run([tool("gcc"), "-shared", "-fPIC", "-O1", "-o", library, source], check=True, timeout=60)
-    words: list[str | Path] = [workload("calloc_loop"), str(TEN), str(CALLS)]
+    clock = Clock(tmp_path)
     begun = time.monotonic()
-    result = finish(spawn([MEMTOLL, "record", "-o", out, "--", *words], {"LD_PRELOAD": str(library)}))
+    with Program(workload("calloc_loop"), str(TEN), str(CALLS), "--wait") as program:
+        tracer = start_record(out, "-p", str(program.pid), env=clock.environment)
+        wait_attached(tracer, program.pid)
+        for ahead_s in (-3600, 3600):
+            wait_more_slices(out, 1)
+            clock.set(ahead_s)
+        wait_more_slices(out, 2)
+        program.go()
+        result = finish(tracer)
     took = time.monotonic() - begun
     assert result.status == 0, result
     ((first, last, backwards),) = query(out, "SELECT min(start_ns), max(end_ns), sum(end_ns < start_ns) FROM slice")
@@ -273,15 +303,29 @@ def test_clock_steps(out: Path, tmp_path: Path) -> None:
 @pytest.mark.machine
 def test_twenty_thousand_threads(out: Path) -> None:
     """All alive at once, and each is counted. Two such programs would have more than pid_max of them."""
-    recording = record(out, command=[workload("crowd"), str(THREADS), "3"])
+    with Program(workload("crowd"), "--wait", str(THREADS), "3") as program:
+        tracer = start_record(out, "-p", str(program.pid))
+        wait_attached(tracer, program.pid)
+        held = held_objects(tracer)
+        program.go()
+        recording = load(out, finish(tracer))
+    assert recording.result.status == 0, recording.result
     assert recording.site("crowd.c", "malloc", "malloc").calls == 3 * THREADS
+    assert held["prog"]
+    wait_all_gone(held)
 
 
 def test_without_tracefs(out: Path) -> None:
     """Nor debugfs: neither is needed, or the kernel could not be traced in most containers."""
     hidden = 'for where in /sys/kernel/tracing /sys/kernel/debug; do umount -lR $where 2>/dev/null; done; exec "$@"'
-    words: list[str | Path] = [workload("calloc_loop"), str(TEN), str(CALLS)]
     unshare: list[str | Path] = [tool("unshare"), "--mount", "--propagation", "private", "sh", "-c", hidden, "sh"]
-    result = finish(spawn([*unshare, MEMTOLL, "record", "-o", out, "--", *words]))
+    with Program(workload("calloc_loop"), str(TEN), str(CALLS), "--wait") as program:
+        tracer = spawn([*unshare, MEMTOLL, "record", "-o", out, "-p", str(program.pid)])
+        wait_attached(tracer, program.pid)
+        held = held_objects(tracer)
+        program.go()
+        result = finish(tracer)
     assert result.status == 0, result
+    assert held["prog"]
+    wait_all_gone(held)
     assert query(out, "SELECT sum(calls) FROM call WHERE call = 'calloc'") == [(CALLS,)]

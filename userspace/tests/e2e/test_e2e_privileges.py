@@ -111,6 +111,22 @@ def test_enough_for_a_command(home: Path) -> None:
     assert recording.query("SELECT * FROM not_captured") == []
 
 
+def test_enough_of_the_file_for_a_command(home: Path) -> None:
+    """As an administrator gives them for good (setcap): the command has none of them either, and counts are exact."""
+    out = home / "a.memtoll"
+    program = shutil.copy(workload("calloc_loop"), home / "calloc_loop")
+    script = f"grep -E 'Cap(Prm|Eff|Amb)' /proc/self/status; exec {program} {MIB} 211"
+    args: list[str | Path] = ["record", "-o", out, "--overhead-limit", "none", "--", "sh", "-c", script]
+    result = finish(with_file(home, args, *ENOUGH))
+    assert result.status == 0, result
+    assert [int(line.split()[1], 16) for line in result.stdout.splitlines() if line.startswith("Cap")] == [0, 0, 0]
+    assert out.stat().st_uid == NOBODY
+    recording = load(out, result)
+    site = recording.site("calloc_loop.c", "calloc", "calloc")
+    assert (site.calls, site.freed) == (211, 211)
+    assert recording.query("SELECT * FROM not_captured") == []
+
+
 def test_four_do_for_a_process_of_root(home: Path) -> None:
     out = home / "a.memtoll"
     with Program(workload("forker"), "100000", "--wait") as program:
@@ -174,6 +190,22 @@ def test_root_keeps_what_it_follows_by(out: Path) -> None:
     assert len(kept) >= 3
     assert not any(has & gone for has in kept)
     assert main & bits(*FOUR) == bits(*FOUR)
+
+
+def test_root_keeps_nothing_when_all_is_counted() -> None:
+    """What is left to do is to print."""
+    reading, writing = os.pipe()
+    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
+    command = [MEMTOLL, "stat", "--json", "--probes", "alloc", "--", workload("calloc_loop"), str(MIB), "53"]
+    tracer = spawn(command, stdout=writing)
+    os.close(writing)
+    wait_until(lambda: not any(capabilities(tracer.pid)), "all to be counted")
+    assert not any(capabilities(tracer.pid, "CapEff"))
+    assert tracer.poll() is None, "it had more to say than the pipe takes"
+    with os.fdopen(reading) as rest:
+        assert '{"format":' in rest.read()
+    assert tracer.wait(timeout=60) == 0
+    end(tracer)
 
 
 def test_roots_command_is_roots(out: Path) -> None:

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import http.client
 import os
 import shutil
 import signal
+import socket
+import stat
 from datetime import datetime
 from itertools import accumulate
 from pathlib import Path
@@ -13,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from harness import Program, query, wait_until, workload
+from harness import Program, finish, query, wait_until, workload
 from watching import Watch
 
 pytestmark = pytest.mark.root
@@ -110,3 +113,54 @@ def test_in_error(tmp_path: Path, public_dir: Path) -> None:
         watch.end()
     assert all(seconds(line) < 2 for line in watch.told()[:1])
     assert watch.value("unwatched_seconds_total") == 0
+
+
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: Path) -> None:
+        super().__init__("localhost", timeout=60)
+        self.path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(60)
+        self.sock.connect(str(self.path))
+
+
+def get(path: Path, what: str) -> tuple[int, str]:
+    connection = UnixConnection(path)
+    try:
+        connection.request("GET", what)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    finally:
+        connection.close()
+
+
+def test_metrics_over_a_unix_socket(tmp_path: Path, public_dir: Path) -> None:
+    """For its user and group; in the place of one that nobody listens at, never of a file; gone at the end."""
+    name, at = f"mtol{os.getpid()}", tmp_path / "metrics.sock"
+    shutil.copy(workload("sleeper"), public_dir / name)
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(at))
+    watch = Watch(tmp_path)
+    with Program(public_dir / name):
+        watch.start(f"-n {name}", "-I 1s", f"--listen unix:{at}")
+        wait_until(lambda: watch.value("processes", target=name) == 1, "the first interval")
+        mode = at.stat().st_mode
+        assert stat.S_ISSOCK(mode) and stat.S_IMODE(mode) == 0o660
+        status, text = wait_until(lambda: "memtoll_processes" in get(at, "/metrics")[1] and get(at, "/metrics"), "it")
+        assert status == 200
+        assert f'\nmemtoll_processes{{target="{name}"}} 1\n' in text and text.endswith("# EOF\n")
+        assert get(at, "/etc/passwd")[0] == 404
+        second = Watch(public_dir)
+        second.start(f"-n {name}", f"--listen unix:{at}")
+        assert finish(second.process).status == 1
+        assert second.log.read_text() == f"memtoll: --listen unix:{at}: Address already in use\n"
+        assert get(at, "/metrics")[0] == 200
+        watch.end()
+    assert f"metrics at unix:{at}" in watch.log.read_text()
+    assert not at.exists()
+    at.write_text("somebody's")
+    second.start(f"-n {name}", f"--listen unix:{at}")
+    assert finish(second.process).status == 1
+    assert at.read_text() == "somebody's"
