@@ -196,7 +196,17 @@ def test_root_keeps_nothing_when_all_is_counted() -> None:
     """What is left to do is to print."""
     reading, writing = os.pipe()
     fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
-    command = [MEMTOLL, "stat", "--json", "--probes", "alloc", "--", workload("calloc_loop"), str(MIB), "53"]
+    command: list[str | Path] = [
+        MEMTOLL,
+        "stat",
+        "--json",
+        "--probes",
+        "alloc",
+        "--",
+        workload("calloc_loop"),
+        str(MIB),
+        "53",
+    ]
     tracer = spawn(command, stdout=writing)
     os.close(writing)
     wait_until(lambda: not any(capabilities(tracer.pid)), "all to be counted")
