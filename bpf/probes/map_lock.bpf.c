@@ -37,11 +37,14 @@
 
 /* include/linux/mm.h */
 #define TOPDOWN 1
+#define VM_PFNMAP_FLAG 0x400
+#define VM_LOCKED_FLAG 0x2000
 
 #define PAGE_CEIL(bytes) (((bytes) + MEMTOLL_PAGE_SIZE - 1) & ~(MEMTOLL_PAGE_SIZE - 1))
 #define HUGE_PAGE_SIZE (2ULL << 20)
 #define NO_MEMORY (-12LL)
 #define INVALID (-22LL)
+#define NO_SUCH_CALL (-38LL)
 #define NOWHERE (~0ULL) /* a place that no mapping has */
 
 static __always_inline struct pt_regs *user_regs(void)
@@ -64,10 +67,25 @@ static __always_inline struct vm_area_struct *area_of(__u64 address, __u64 bytes
 {
 	struct vm_area_struct *area = (struct vm_area_struct *)vma_find(address);
 
-	return area && bytes && BPF_CORE_READ(area, vm_start) <= address &&
+	/* Of a length that wraps around there is none. */
+	return area && address + bytes > address && BPF_CORE_READ(area, vm_start) <= address &&
 			       BPF_CORE_READ(area, vm_end) >= address + bytes ?
 		       area :
 		       NULL;
+}
+
+/*
+ * Whether the running thread is still in its call: on the way out, too, the lock is taken, for faults
+ * of the kernel's own, and the registers are as they were. The entry puts ENOSYS where the result
+ * will be (arch/x86/entry/entry_64.S); arm64 leaves no such mark.
+ */
+static __always_inline bool is_in_call(const struct pt_regs *regs)
+{
+#if defined(__TARGET_ARCH_x86)
+	return (__s64)regs->ax == NO_SUCH_CALL;
+#else
+	return true;
+#endif
 }
 
 /* Those that take the lock as readers, and once. */
@@ -132,7 +150,7 @@ int map_locked(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	nr = syscall_nr(user_regs());
 	/* Others take the lock, too: a fork, whose thread may never be met. */
-	if (!map_fn_of(nr) && nr != NR_SHMAT)
+	if ((!map_fn_of(nr) && nr != NR_SHMAT) || !is_in_call(user_regs()))
 		return 0;
 	thread = thread_get(task);
 	/* Words of the context, each at a place that the verifier knows; the last is not always there. */
@@ -231,6 +249,18 @@ static __always_inline __s64 moved_to(const struct open_map_call *map, __u64 fla
 	return area_of(place, PAGE_CEIL(map->arg)) ? (__s64)place : NO_MEMORY;
 }
 
+/* Of memory that is locked, or a device's, no pages are given away: such advice fails. */
+static __always_inline __s64 advised(const struct open_map_call *map)
+{
+	struct vm_area_struct *area = area_of(map->addr, 1);
+
+	if (!area)
+		return NO_MEMORY;
+	if (!is_advice(map->arg) || map->arg == MADV_DONTNEED_LOCKED_CODE)
+		return 0;
+	return BPF_CORE_READ(area, vm_flags) & (VM_PFNMAP_FLAG | VM_LOCKED_FLAG) ? NO_MEMORY : 0;
+}
+
 /* What the call is about to return; NO_MEMORY, too, where that is not known. */
 static __always_inline __s64 result_of(const struct open_map_call *map)
 {
@@ -241,13 +271,15 @@ static __always_inline __s64 result_of(const struct open_map_call *map)
 	case MAP_FN_BRK:
 		return current_heap_top();
 	case MAP_FN_MUNMAP:
-		return area_of(map->addr, MEMTOLL_PAGE_SIZE) ? INVALID : 0;
+		return map->addr % MEMTOLL_PAGE_SIZE || area_of(map->addr, MEMTOLL_PAGE_SIZE) ?
+			       INVALID :
+			       0;
 	case MAP_FN_MMAP:
 		return mapped_at(map, flags);
 	case MAP_FN_MREMAP:
 		return moved_to(map, flags, PT_REGS_PARM5_SYSCALL(regs));
 	default:
-		return 0;
+		return advised(map);
 	}
 }
 

@@ -181,9 +181,10 @@ int map_begin(struct thread *thread, __s32 nr)
  */
 static __always_inline bool is_missed_resting(const struct open_map_call *map)
 {
-	if (map->map_fn == MAP_FN_MADVISE)
-		return map->arg == MADV_DONTNEED_CODE || map->arg == MADV_FREE_CODE ||
-		       map->arg == MADV_DONTNEED_LOCKED_CODE;
+	if (map->map_fn == MAP_FN_MADVISE &&
+	    (map->arg == MADV_DONTNEED_CODE || map->arg == MADV_FREE_CODE ||
+	     map->arg == MADV_DONTNEED_LOCKED_CODE))
+		return true;
 	return map->may_populate && map->map_fn != MAP_FN_MUNMAP && map->map_fn != MAP_FN_MPROTECT;
 }
 

@@ -56,6 +56,9 @@ int maps_read_text(pid_t pid, struct maps *maps);
 int maps_read_open(int fd, struct maps *maps);
 void maps_free(struct maps *maps);
 
+/* A number that other code, or the same elsewhere, has another of. */
+uint64_t maps_code(const struct maps *maps);
+
 /* The entry that holds address, or NULL. */
 const struct mapping *maps_find(const struct maps *maps, uint64_t address);
 

@@ -360,6 +360,8 @@ static int add_targets(struct session *session)
 			return STATUS_FAILED;
 		}
 	}
+	if (config->cgroup)
+		session_note_cgroup(session);
 	if (config->cgroup || config->watch)
 		session_add_coming(session, begin_coming);
 	if (config->watch)

@@ -33,11 +33,12 @@ static bool find_again(struct session *session)
 	return session->config.cgroup == session->cgroup_again;
 }
 
-static uint64_t find_inode(const char *directory)
+void session_note_cgroup(struct session *session)
 {
 	struct stat status;
 
-	return stat(directory, &status) ? 0 : status.st_ino;
+	if (!stat(session->config.cgroup, &status))
+		session->cgroup_inode = status.st_ino;
 }
 
 static void tell_restart(struct session *session)
@@ -59,11 +60,13 @@ static bool await(struct session *session, uint64_t now)
 		return true;
 	}
 	session->cgroup_looked_ns = now;
-	if (find_again(session) && session_add_coming(session, NULL)) {
-		session->cgroup_gone_ns = 0;
-		session->cgroup_inode = find_inode(session->config.cgroup);
-		tell_restart(session);
-		return true;
+	if (find_again(session)) {
+		session_note_cgroup(session);
+		if (session_add_coming(session, NULL)) {
+			session->cgroup_gone_ns = 0;
+			tell_restart(session);
+			return true;
+		}
 	}
 	if (now - session->cgroup_gone_ns < AWAIT_NS)
 		return true;
@@ -77,11 +80,11 @@ bool session_follow_container(struct session *session, uint64_t now)
 
 	if (session->cgroup_gone_ns)
 		return await(session, now);
-	session->cgroup_inode = find_inode(session->config.cgroup);
+	session_note_cgroup(session);
 	if (!session_add_coming(session, NULL))
 		return await(session, now);
 	/* It was away for less than the time between two looks. */
-	if (before && session->cgroup_inode && session->cgroup_inode != before)
+	if (before && session->cgroup_inode != before)
 		tell_restart(session);
 	return true;
 }

@@ -105,6 +105,8 @@ bool session_add_coming(struct session *session, void (*begin)(struct session *s
  * has started again, in another one perhaps, and follow that. False: nobody will come any more.
  */
 bool session_follow_container(struct session *session, uint64_t now);
+/* Which cgroup it is that is followed. */
+void session_note_cgroup(struct session *session);
 
 /* Signals that came; true: the recording is over. */
 bool session_read_signals(struct session *session);

@@ -149,7 +149,6 @@ void followed_record(struct targets *targets, struct followed *followed)
 				  .role = followed->target.role,
 			  });
 	followed->listed = true;
-	followed->stack_start = stat.stack_start;
 	followed_record_cgroup(targets, followed);
 	record_own_cache(targets, pid);
 	g_free(followed->tunables);
@@ -229,6 +228,7 @@ bool followed_see(struct targets *targets, struct followed *followed)
 		return false;
 	followed->target.parent_pid = stat.ppid;
 	followed->start_ticks = stat.start_ticks;
+	followed->stack_start = stat.stack_start;
 	if (g_hash_table_size(targets->followed) <= PREPARED_PROCESSES)
 		sums_prepare_calls(targets->config.bpf->maps.calls, pid);
 	return true;

@@ -90,7 +90,7 @@ int targets_expect_exec(struct targets *targets, pid_t pid);
 
 /*
  * What ptrace or the ring buffer reports of followed processes. Twice does no harm. caller: the
- * thread that called exec.
+ * thread that called exec; 0: not known.
  */
 void targets_exec(struct targets *targets, pid_t pid, pid_t caller);
 /* Code may have been mapped without an event: look at all processes again. */

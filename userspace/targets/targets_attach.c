@@ -41,6 +41,7 @@ void targets_prepare(struct targets *targets, pid_t pid)
 	struct maps maps = {};
 
 	followed_read_maps(targets, followed, &maps);
+	followed->code = maps_code(&maps);
 	observers_mapped(targets->config.observers, pid, &maps, true);
 	unwinder_show(targets->unwinder, pid, &maps);
 	followed_record(targets, followed);
@@ -49,16 +50,31 @@ void targets_prepare(struct targets *targets, pid_t pid)
 	maps_free(&maps);
 }
 
-/*
- * What it mapped until it was published nobody has told, nor that it has become another program, as
- * what a container's runtime starts does: a moment after it has joined the cgroup.
- */
+/* It has become another program, as what a container's runtime starts does. */
+static void look_back_at_exec(struct targets *targets, struct followed *followed)
+{
+	/* By which of its threads is not known: its probes may have gone with the first. */
+	targets_exec(targets, followed->target.pid, 0);
+	/* It has run on unseen. */
+	followed_begin_thresholds(targets, followed, false, 0);
+	targets_mapped(targets, followed->target.pid);
+}
+
+/* What happened to it until it was published nobody has told. */
 static void look_back(struct targets *targets, struct followed *followed,
 		      const struct proc_stat *stat)
 {
-	if (stat->stack_start != followed->stack_start)
-		targets_exec(targets, followed->target.pid, followed->target.pid);
-	followed->target.changed = true;
+	struct maps maps = {};
+
+	/* Where its first thread has ended, or we may not look, there is none. */
+	if (followed->stack_start && stat->stack_start &&
+	    stat->stack_start != followed->stack_start) {
+		look_back_at_exec(targets, followed);
+		return;
+	}
+	followed_read_maps(targets, followed, &maps);
+	followed->target.changed |= maps_code(&maps) != followed->code;
+	maps_free(&maps);
 }
 
 int targets_publish(struct targets *targets, pid_t pid)

@@ -54,7 +54,8 @@ struct followed {
 	uint64_t look_ns;	   /* when to look again, without a record; 0: never */
 	uint64_t look_step_ns;
 	unsigned int images;  /* programs that it has run */
-	uint64_t stack_start; /* of the one that was recorded last */
+	uint64_t stack_start; /* of the one that it was when it was first looked at */
+	uint64_t code;	      /* maps_code(), as it was prepared */
 	uint64_t left_out;    /* mappings of code, at most at a time */
 };
 

@@ -58,8 +58,11 @@ def mmap_only(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def public_dir() -> Iterator[Path]:
-    """A directory every user can enter; pytest's own are for one user."""
-    path = Path(tempfile.mkdtemp(prefix="memtoll-test-"))
+    """A directory every user can enter, and run what is there with its privileges; pytest's own are for one user."""
+    unfit = os.ST_NOSUID | os.ST_NOEXEC
+    places = (tempfile.gettempdir(), "/var/tmp")
+    place = next((place for place in places if not os.statvfs(place).f_flag & unfit), None)
+    path = Path(tempfile.mkdtemp(prefix="memtoll-test-", dir=place))
     path.chmod(0o755)
     yield path
     shutil.rmtree(path)

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A time of day that a test sets, for the processes that it is preloaded into; the other clocks are as they are."""
+"""A time of day that a test sets, for the processes that it is preloaded into; the other clocks are as they are.
+
+GLib asks for it by gettimeofday, memtoll itself by clock_gettime.
+"""
 
 from __future__ import annotations
 
@@ -14,20 +17,37 @@ SOURCE: Final = """
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
+
+static long ahead(void)
+{
+	int fd = open(getenv("MEMTOLL_TEST_CLOCK"), O_RDONLY | O_CLOEXEC);
+	char text[32] = "";
+	long seconds = read(fd, text, sizeof(text) - 1) > 0 ? atol(text) : 0;
+
+	close(fd);
+	return seconds;
+}
 
 int clock_gettime(clockid_t clock, struct timespec *now)
 {
 	int err = syscall(SYS_clock_gettime, clock, now);
-	char text[32] = "";
 
-	if (!err && clock == CLOCK_REALTIME) {
-		int fd = open(getenv("MEMTOLL_TEST_CLOCK"), O_RDONLY | O_CLOEXEC);
+	if (!err && clock == CLOCK_REALTIME)
+		now->tv_sec += ahead();
+	return err;
+}
 
-		now->tv_sec += read(fd, text, sizeof(text) - 1) > 0 ? atol(text) : 0;
-		close(fd);
-	}
+int gettimeofday(struct timeval *restrict now, void *restrict zone)
+{
+	struct timespec precise;
+	int err = clock_gettime(CLOCK_REALTIME, &precise);
+
+	(void)zone;
+	now->tv_sec = precise.tv_sec;
+	now->tv_usec = precise.tv_nsec / 1000;
 	return err;
 }
 """

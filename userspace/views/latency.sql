@@ -247,12 +247,13 @@ worded AS (
 	WHERE s.cause <> 'preempted' AND s.longest_ns >= 1000000
 	ORDER BY s.cause = 'allocator', t.position LIMIT 1
 ),
-worst AS (	-- without the time that others had the CPU meanwhile
-	SELECT call, pid, frees, wall_ns - off_part_ns AS caused_ns,
+worst AS (	-- by its own time: others may have had the CPU meanwhile
+	SELECT o.call, s.place, o.pid, o.frees, o.wall_ns - o.off_part_ns AS own_ns,
+		s.caused_ns AS all_ns, s.median_ns
+	FROM outlier_cause o JOIN stall s ON s.cause = o.cause AND s.call = o.call AND s.place =
 		COALESCE((SELECT p.caller FROM stack_place p WHERE p.stack_id = o.stack_id), '')
-			AS place
-	FROM outlier_cause o WHERE cause = 'consolidation'
-	ORDER BY caused_ns DESC, rank LIMIT 1
+	WHERE o.cause = 'consolidation'
+	ORDER BY own_ns >= MAX(1000000, 1000 * s.median_ns) DESC, own_ns DESC, o.rank LIMIT 1
 ),
 waited AS (
 	SELECT SUM(lock_ns) AS lock_ns, SUM(lock_waits) AS lock_waits,
@@ -261,13 +262,12 @@ waited AS (
 	FROM (SELECT *, ROW_NUMBER() OVER (ORDER BY lock_ns DESC, call) AS number FROM latency_call)
 )
 SELECT o.call AS consolidation_call, o.place AS consolidation_place, o.pid AS consolidation_pid,
-	o.caused_ns AS consolidation_ns, s.caused_ns AS consolidation_all_ns,
-	s.median_ns AS consolidation_median_ns,
-	o.caused_ns / MAX(s.median_ns, 1.0) AS consolidation_factor,
+	o.own_ns AS consolidation_ns, o.all_ns AS consolidation_all_ns,
+	o.median_ns AS consolidation_median_ns,
+	o.own_ns / MAX(o.median_ns, 1.0) AS consolidation_factor,
 	o.frees AS consolidation_frees, w.lock_ns, w.lock_waits, w.lock_call,
 	w.lock_call_share, (SELECT text FROM worded) AS stall,
 	(SELECT pid FROM call GROUP BY pid ORDER BY SUM(lock_ns) DESC, pid LIMIT 1) AS lock_pid,
 	EXISTS (SELECT 1 FROM allocator WHERE tunables LIKE '%ARENA\_MAX%' ESCAPE '\'
 		OR tunables LIKE '%arena\_max%' ESCAPE '\') AS arenas_limited
-FROM waited w LEFT JOIN worst o ON 1
-LEFT JOIN stall s ON s.cause = 'consolidation' AND s.call = o.call AND s.place = o.place;
+FROM waited w LEFT JOIN worst o ON 1;

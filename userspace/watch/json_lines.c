@@ -25,10 +25,10 @@ static void put_string(FILE *out, const char *value)
 	fputc('"', out);
 }
 
-/* A moment of CLOCK_MONOTONIC as UTC. */
-static void put_time(FILE *out, uint64_t ns)
+/* A moment of CLOCK_MONOTONIC as UTC, which is as far ahead of that. */
+static void put_time(FILE *out, uint64_t ns, int64_t ahead_ns)
 {
-	int64_t since_1970_ms = (g_get_real_time() * 1000 - (int64_t)(now_ns() - ns)) / 1000000;
+	int64_t since_1970_ms = ((int64_t)ns + ahead_ns) / 1000000;
 	time_t seconds = since_1970_ms / 1000;
 	char text[64];
 	struct tm tm;
@@ -80,14 +80,16 @@ static void put_target(FILE *out, const struct metrics_target *target)
 
 int json_line(FILE *out, const struct metrics *metrics, const char *recording)
 {
+	/* Read once: a clock that is set between two moments would make the interval last hours. */
+	int64_t ahead_ns = g_get_real_time() * 1000 - (int64_t)now_ns();
 	const char *separator = "";
 	guint i;
 
 	fprintf(out, "{\"format\":1,\"interval\":%llu,\"start\":",
 		(unsigned long long)metrics->intervals);
-	put_time(out, metrics->start_ns);
+	put_time(out, metrics->start_ns, ahead_ns);
 	fputs(",\"end\":", out);
-	put_time(out, metrics->end_ns);
+	put_time(out, metrics->end_ns, ahead_ns);
 	fputs(",\"recording\":", out);
 	put_string(out, recording);
 	fprintf(out, ",\"detailed\":%s,\"targets\":{", metrics->detailed ? "true" : "false");

@@ -240,8 +240,8 @@ while "VmRSS" in open(f"/proc/{pid}/status").read():
 def test_tracer_is_killed_for_its_memory(out: Path) -> None:
     """Its cgroup is full, and it is whom the kernel ends: as kill -9, which it is."""
     with ExitStack() as stack, running_loop() as program:
-        box = make_cgroup(stack, 128 * MIB)
-        greedy = stack.enter_context(Program(*in_cgroup(box, "/usr/bin/python3", "-c", GREEDY)))
+        box = make_cgroup(stack, 256 * MIB)
+        greedy = stack.enter_context(Program(*in_cgroup(box, tool("python3"), "-c", GREEDY)))
         tracer = spawn(in_cgroup(box, MEMTOLL, "record", "-p", str(program.pid), "-o", out))
         wait_attached(tracer, program.pid)
         wait_slices(out, 2)

@@ -69,8 +69,9 @@ def container(place: Path, cgroup: str) -> Iterator[tuple[Program, int]]:
     runc: list[str | Path] = [tool("runc"), "--root", place.parent / "runc"]
     procs = (CGROUPS / "memory" if (CGROUPS / "memory").is_dir() else CGROUPS) / cgroup.lstrip("/") / "cgroup.procs"
     with ExitStack() as stack:
-        # Its end is not that of the container; that it has ended by itself is no error.
-        stack.callback(lambda: subprocess.run([*runc, "delete", "--force", ID], check=True, timeout=60))
+        # Where this did not get to its end: that of runc is not that of the container.
+        remove = stack.enter_context(ExitStack())
+        remove.callback(lambda: subprocess.run([*runc, "delete", "--force", ID], check=True, timeout=60))
         running = stack.enter_context(Program(*runc, "run", "--bundle", place, ID))
         running.beats()
         (pid,) = procs.read_text().split()
@@ -78,6 +79,7 @@ def container(place: Path, cgroup: str) -> Iterator[tuple[Program, int]]:
         subprocess.run([*runc, "kill", ID, "KILL"], check=True, timeout=60)
         # runc ends with its program, and has taken the container down by then.
         running.process.wait(timeout=60)
+        remove.pop_all()
     assert not procs.exists()
 
 

@@ -138,7 +138,7 @@ def get(path: Path, what: str) -> tuple[int, str]:
 
 def test_metrics_over_a_unix_socket(tmp_path: Path, public_dir: Path) -> None:
     """For its user and group; in the place of one that nobody listens at, never of a file; gone at the end."""
-    name, at = f"mtol{os.getpid()}", tmp_path / "metrics.sock"
+    name, at = f"mtol{os.getpid()}", public_dir / "metrics.sock"
     shutil.copy(workload("sleeper"), public_dir / name)
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(at))
@@ -148,9 +148,11 @@ def test_metrics_over_a_unix_socket(tmp_path: Path, public_dir: Path) -> None:
         wait_until(lambda: watch.value("processes", target=name) == 1, "the first interval")
         mode = at.stat().st_mode
         assert stat.S_ISSOCK(mode) and stat.S_IMODE(mode) == 0o660
-        status, text = wait_until(lambda: "memtoll_processes" in get(at, "/metrics")[1] and get(at, "/metrics"), "it")
-        assert status == 200
-        assert f'\nmemtoll_processes{{target="{name}"}} 1\n' in text and text.endswith("# EOF\n")
+        line = f'\nmemtoll_processes{{target="{name}"}} 1\n'
+        # It may have those before the first interval for a moment.
+        wait_until(lambda: line in get(at, "/metrics")[1], "what the file has")
+        status, text = get(at, "/metrics")
+        assert status == 200 and text.endswith("# EOF\n")
         assert get(at, "/etc/passwd")[0] == 404
         second = Watch(public_dir)
         second.start(f"-n {name}", f"--listen unix:{at}")

@@ -343,6 +343,35 @@ static void test_maps(void **state)
 	maps_free(&maps);
 }
 
+static uint64_t own_code(void)
+{
+	struct maps maps;
+	uint64_t code;
+
+	assert_int_equal(maps_read(getpid(), &maps), 0);
+	code = maps_code(&maps);
+	maps_free(&maps);
+	return code;
+}
+
+/* Of code alone: other memory comes and goes all the time. */
+static void test_maps_code(void **state)
+{
+	uint64_t before = own_code();
+	void *data, *code;
+
+	(void)state;
+	data = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(data, MAP_FAILED);
+	assert_int_equal(own_code(), before);
+	code = mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(code, MAP_FAILED);
+	assert_int_not_equal(own_code(), before);
+	munmap(code, PAGE);
+	assert_int_equal(own_code(), before);
+	munmap(data, PAGE);
+}
+
 /* Asked one by one and read as text: the same. */
 static void test_both_ways(void **state)
 {
@@ -679,6 +708,7 @@ int main(void)
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_gone),
 		cmocka_unit_test(test_maps),
+		cmocka_unit_test(test_maps_code),
 		cmocka_unit_test(test_both_ways),
 		cmocka_unit_test(test_more_files_than_are_followed),
 		cmocka_unit_test(test_long_names),

@@ -26,11 +26,11 @@ def made() -> Facts:
     return facts
 
 
-def outlier(facts: Facts, cpu_ns: int, stack: int) -> None:
+def outlier(facts: Facts, cpu_ns: int, stack: int, call: str = "malloc", wall_ns: int = LONG) -> None:
     columns = facts.rows("SELECT name FROM pragma_table_info('outlier')")
     values: dict[str, object] = dict.fromkeys((column["name"] for column in columns), 0)
-    values |= {"slice": 1, "pid": 42, "tid": 42, "call": "malloc", "stack_id": stack, "size_bytes": 2000, "glibc": 1}
-    values |= {"wall_ns": LONG, "cpu_ns": cpu_ns, "median_ns": 100, "frees": FREES, "involuntary": cpu_ns < LONG}
+    values |= {"slice": 1, "pid": 42, "tid": 42, "call": call, "stack_id": stack, "size_bytes": 2000, "glibc": 1}
+    values |= {"wall_ns": wall_ns, "cpu_ns": cpu_ns, "median_ns": 100, "frees": FREES, "involuntary": cpu_ns < wall_ns}
     facts.row("outlier", **values)
 
 
@@ -57,3 +57,13 @@ def test_of_two_the_one_that_took_longer_itself(made: Facts) -> None:
     (evidence,) = told(made)
     assert evidence.startswith("2.00 ms of CPU time in one call")
     assert made.one("SELECT consolidation_place FROM latency_measure") == {"consolidation_place": "program.c:9 (large)"}
+
+
+def test_one_that_is_long_for_its_function_comes_first(made: Facts) -> None:
+    """Of a function whose calls all take long a longer one is nothing new, and does not hide another's."""
+    made.call("calloc", 0, CALLS, cpu_ns=CALLS * MS // 3)
+    made.row("latency", pid=42, stack_id=0, call="calloc", low_ns=300_000, high_ns=310_000, calls=CALLS)
+    outlier(made, LONG + MS, made.stack(("calloc", "", 0), ("slow", "/src/program.c", 7)), "calloc", LONG + MS)
+    outlier(made, LONG, made.stack(("malloc", "", 0), ("large", "/src/program.c", 9)))
+    (evidence,) = told(made)
+    assert evidence.startswith("3.00 ms of CPU time in one call")

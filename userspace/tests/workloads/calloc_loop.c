@@ -116,8 +116,10 @@ int main(int argc, char **argv)
 	}
 	if (opt.live < 1 || opt.live > LIVE_MAX)
 		return 2;
-	if (opt.wait)
+	if (opt.wait) {
 		workload_wait();
+		alarm(WORKLOAD_LIFE_S);
+	}
 	cpu = workload_clock(CLOCK_PROCESS_CPUTIME_ID);
 	calls = run(&opt);
 	cpu = workload_clock(CLOCK_PROCESS_CPUTIME_ID) - cpu;

@@ -68,6 +68,7 @@ int main(int argc, char **argv)
 	alarm(WORKLOAD_LIFE_S);
 	if (argc > 1 && !strcmp(argv[1], "--wait")) {
 		workload_wait();
+		alarm(WORKLOAD_LIFE_S);
 		argv++;
 		argc--;
 	}
