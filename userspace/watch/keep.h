@@ -3,7 +3,6 @@
 #ifndef MEMTOLL_KEEP_H
 #define MEMTOLL_KEEP_H
 
-#include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
 

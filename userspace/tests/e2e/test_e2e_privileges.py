@@ -12,7 +12,7 @@ import signal
 import sqlite3
 import struct
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -93,13 +93,14 @@ def with_file(home: Path, args: Sequence[str | Path], *names: str) -> subprocess
     return spawn([*user, home / "memtoll", *args], {"HOME": str(home)})
 
 
-def test_enough_for_a_command(home: Path) -> None:
-    """Everything is exact; and of what memtoll was given the command has nothing."""
+@pytest.mark.parametrize("given", [as_nobody, with_file])
+def test_enough_for_a_command(home: Path, given: Callable[..., subprocess.Popen[str]]) -> None:
+    """Everything is exact; and of what memtoll was given, or its file for good, the command has nothing."""
     out = home / "a.memtoll"
     program = shutil.copy(workload("calloc_loop"), home / "calloc_loop")
     script = f"grep -E 'Cap(Prm|Eff|Amb)' /proc/self/status; exec {program} {MIB} 211"
     args: list[str | Path] = ["record", "-o", out, "--overhead-limit", "none", "--", "sh", "-c", script]
-    result = finish(as_nobody(home, args, *ENOUGH))
+    result = finish(given(home, args, *ENOUGH))
     assert result.status == 0, result
     assert [int(line.split()[1], 16) for line in result.stdout.splitlines() if line.startswith("Cap")] == [0, 0, 0]
     assert out.stat().st_uid == NOBODY
@@ -108,22 +109,6 @@ def test_enough_for_a_command(home: Path) -> None:
     assert (site.calls, site.freed) == (211, 211)
     checks = recording.report["checks"]
     assert checks["minor_faults"]["ours"] == pytest.approx(checks["minor_faults"]["kernel"], rel=0.01)
-    assert recording.query("SELECT * FROM not_captured") == []
-
-
-def test_enough_of_the_file_for_a_command(home: Path) -> None:
-    """As an administrator gives them for good (setcap): the command has none of them either, and counts are exact."""
-    out = home / "a.memtoll"
-    program = shutil.copy(workload("calloc_loop"), home / "calloc_loop")
-    script = f"grep -E 'Cap(Prm|Eff|Amb)' /proc/self/status; exec {program} {MIB} 211"
-    args: list[str | Path] = ["record", "-o", out, "--overhead-limit", "none", "--", "sh", "-c", script]
-    result = finish(with_file(home, args, *ENOUGH))
-    assert result.status == 0, result
-    assert [int(line.split()[1], 16) for line in result.stdout.splitlines() if line.startswith("Cap")] == [0, 0, 0]
-    assert out.stat().st_uid == NOBODY
-    recording = load(out, result)
-    site = recording.site("calloc_loop.c", "calloc", "calloc")
-    assert (site.calls, site.freed) == (211, 211)
     assert recording.query("SELECT * FROM not_captured") == []
 
 
