@@ -216,7 +216,8 @@ static __always_inline void count_untimed(struct task_struct *task, struct threa
 	struct memtoll_call *site;
 
 	if (!key.stack_id && !(cookie & COOKIE_SLOW)) {
-		call_find_caller(thread);
+		if (!call_find_caller(thread))
+			lose(LOST_UNWIND_PROBE, 1);
 		key.stack_id = site_of_call(thread, task->tgid);
 	}
 	site = site_get(&key, thread);

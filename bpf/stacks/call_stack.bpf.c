@@ -40,8 +40,6 @@ int call_find_caller(struct thread *thread)
 		thread->call.caller =
 			is_trampoline(task, word) ? true_return(thread->call.sp) : word;
 	}
-	if (!thread->call.caller)
-		lose(LOST_UNWIND_PROBE, 1);
 	return thread->call.caller != 0;
 }
 
@@ -81,6 +79,7 @@ int stack_of_call(struct thread *thread)
 		return 0;
 	stack_begin(&thread->stack, bpf_get_current_pid_tgid() >> 32, thread->call.ip);
 	if (!call_find_caller(thread)) {
+		lose(LOST_UNWIND_PROBE, 1);
 		stack_ends_in_probe(&thread->stack, &thread->walk, &thread->python);
 		return 0;
 	}

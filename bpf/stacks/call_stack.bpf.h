@@ -6,6 +6,7 @@
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
 
+#include "state/losses.bpf.h"
 #include "state/numbers.bpf.h"
 #include "state/thread.bpf.h"
 #include "stacks/stack.bpf.h"
@@ -63,6 +64,9 @@ static __always_inline __u64 stack_on(struct thread *thread, struct memtoll_stac
 		stack->exact[0] = 3;
 		stack->depth = 2;
 		if (!call_find_caller(thread)) {
+			/* A sample there is of the probe itself, not of the program. */
+			if (stack != &thread->sample_stack)
+				lose(LOST_UNWIND_PROBE, 1);
 			stack_ends_in_probe(stack, walk, python);
 			goto out;
 		}

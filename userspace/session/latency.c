@@ -9,7 +9,7 @@
 
 /* Records of one slice; the kernel sends a few more that are far longer than the floor. */
 #define OUTLIERS_PER_SLICE 256
-#define PREEMPTED_PER_SLICE 32
+#define PREEMPTED_PER_SLICE 128
 /*
  * So many in a slice are too many to read: the floor rises, until there are fewer than the second.
  */

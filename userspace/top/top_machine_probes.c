@@ -18,10 +18,11 @@
 #define DUTY_LEAST 0.02
 #define DUTY_FIRST 0.25 /* until it is known what it costs */
 #define DUTY_GROWTH 4
+#define AIM 0.8		       /* of the limit: a load is known only when it has been paid for */
 #define OF_LIMIT 0.6	       /* for programs; the rest is for this process */
 #define OF_LIMIT_LEAST 0.1     /* where that takes more than the rest */
 #define PRICE_DEFAULT_NS 150.0 /* until it is measured */
-#define DISPATCH_NS 25.0       /* before and after a program, which the kernel does not count */
+#define DISPATCH_NS 50.0       /* before and after a program, which the kernel does not count */
 #define MEASURE_NS 100000000ULL
 #define MEASURE_EVERY 10 /* intervals */
 #define LINKS_OFTEN 3
@@ -254,7 +255,7 @@ void machine_probes_begin(struct machine_probes *probes, uint64_t now, uint64_t 
 /* For programs: part of the machine. */
 static double most_of_programs(const struct machine_probes *probes)
 {
-	const double limit = probes->limit;
+	const double limit = AIM * probes->limit;
 
 	return CLAMP(limit - probes->own, OF_LIMIT_LEAST * limit, OF_LIMIT * limit);
 }

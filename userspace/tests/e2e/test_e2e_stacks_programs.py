@@ -140,8 +140,9 @@ def test_samples_in_the_probes(out: Path, tmp_path: Path) -> None:
     assert {place for place, stopped, _ in rows if stopped} <= {"probe"}
     total = sum(count for *_, count in rows)
     assert between <= 0.1 * total
+    # They are of the probe itself, and nothing of the program's is lost with their callers.
     lost = {name: count for name, count in recording.report["losses"].items() if name.startswith("unwind_")}
-    assert lost.pop("unwind_probe") >= between
+    assert not lost.pop("unwind_probe", 0)
     # The loader's first instructions, before its mapping is known, are code that nobody knows.
     rows = recording.query("SELECT stack_id, samples FROM sample JOIN stack USING (stack_id) WHERE stopped = 'mapping'")
     by_id = Stacks(recording).by_id
