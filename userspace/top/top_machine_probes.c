@@ -18,7 +18,7 @@
 #define DUTY_LEAST 0.02
 #define DUTY_FIRST 0.25 /* until it is known what it costs */
 #define DUTY_GROWTH 4
-#define AIM 0.8		       /* of the limit: a load is known only when it has been paid for */
+#define AIM 0.7		       /* of the limit: a load is known only when it has been paid for */
 #define OF_LIMIT 0.6	       /* for programs; the rest is for this process */
 #define OF_LIMIT_LEAST 0.1     /* where that takes more than the rest */
 #define PRICE_DEFAULT_NS 150.0 /* until it is measured */
