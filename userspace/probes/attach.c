@@ -178,12 +178,17 @@ bool probes_follow_swap(struct probes *probes)
 
 void probes_follow_handlers(struct probes *probes)
 {
-	struct bpf_program *program = probes->bpf->progs.fault_answered;
+	struct memtoll_bpf *late;
 
-	if (!is_loaded(program) || probes->handlers_followed)
+	if (probes->handlers_followed)
 		return;
 	probes->handlers_followed = true;
-	attach_program(probes, program);
+	late = programs_load_handlers(probes->bpf);
+	if (late)
+		attach_program(probes, late->progs.fault_answered);
+	else
+		message("cannot load what follows handlers of faults: %s", strerror(errno));
+	memtoll_bpf__destroy(late);
 }
 
 static int attach_faults(struct probes *probes, struct memtoll_bpf *bpf)

@@ -207,7 +207,6 @@ static void choose(struct memtoll_bpf *bpf, const struct programs_config *config
 	bpf_program__set_autoload(bpf->progs.fault_begin, config->faults);
 	bpf_program__set_autoload(bpf->progs.fault_end_minor, config->faults);
 	bpf_program__set_autoload(bpf->progs.fault_end_major, config->faults);
-	bpf_program__set_autoload(bpf->progs.fault_answered, config->faults);
 	bpf_program__set_autoload(bpf->progs.direct_begin, config->faults);
 	bpf_program__set_autoload(bpf->progs.memcg_begin, config->faults);
 	bpf_program__set_autoload(bpf->progs.reclaim_end, config->faults);
@@ -342,6 +341,11 @@ static void choose_map_lock(struct memtoll_bpf *bpf)
 	bpf_program__set_autoload(bpf->progs.map_released, true);
 }
 
+static void choose_handlers(struct memtoll_bpf *bpf)
+{
+	bpf_program__set_autoload(bpf->progs.fault_answered, true);
+}
+
 static struct memtoll_bpf *load_late(const struct memtoll_bpf *bpf,
 				     void (*choose_late)(struct memtoll_bpf *bpf))
 {
@@ -370,4 +374,9 @@ struct memtoll_bpf *programs_load_swap(const struct memtoll_bpf *bpf)
 struct memtoll_bpf *programs_load_map_lock(const struct memtoll_bpf *bpf)
 {
 	return load_late(bpf, choose_map_lock);
+}
+
+struct memtoll_bpf *programs_load_handlers(const struct memtoll_bpf *bpf)
+{
+	return load_late(bpf, choose_handlers);
 }

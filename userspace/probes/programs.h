@@ -64,4 +64,7 @@ struct memtoll_bpf *programs_load_swap(const struct memtoll_bpf *bpf);
 /* Likewise what sees mapping calls by their lock: map_lock.h. */
 struct memtoll_bpf *programs_load_map_lock(const struct memtoll_bpf *bpf);
 
+/* And what sees a userfaultfd's handler wake those that wait for it: few programs have one. */
+struct memtoll_bpf *programs_load_handlers(const struct memtoll_bpf *bpf);
+
 #endif /* MEMTOLL_PROGRAMS_H */
