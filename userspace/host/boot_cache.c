@@ -14,6 +14,8 @@
 
 #include "host/private_directory.h"
 
+#define SIZE_MOST (16U << 20) /* bytes of a content */
+
 struct header {
 	char magic[8];
 	uint32_t size;	   /* of the content */
@@ -42,6 +44,16 @@ static int directory_open(void)
 	return path ? private_directory_open(path) : -1;
 }
 
+bool boot_cache_keeps(void)
+{
+	int directory = directory_open();
+
+	if (directory < 0)
+		return false;
+	close(directory);
+	return true;
+}
+
 /* A hash of the boot and the key. Freed by the caller; NULL: the boot is not known. */
 static char *file_name(const char *kind, const char *key)
 {
@@ -54,42 +66,70 @@ static char *file_name(const char *kind, const char *key)
 	return g_strconcat(hash, ".", kind, NULL);
 }
 
-/* Ours alone, and of this size: what lies behind a link, or is a pipe, is none. */
-static bool is_own(int fd, size_t size)
+/* Ours alone: what lies behind a link, or is a pipe, is none. */
+static bool is_own(int fd, off_t *size)
 {
 	struct stat st;
 
-	return !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
-	       !(st.st_mode & (S_IWGRP | S_IWOTH)) && st.st_size == (off_t)size;
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
+	    st.st_mode & (S_IWGRP | S_IWOTH))
+		return false;
+	*size = st.st_size;
+	return true;
 }
 
-static bool read_file(int directory, const char *name, void *content, size_t size)
+static bool is_whole(const struct header *header, const void *content)
+{
+	return header->checksum == (uint32_t)crc32_z(0, content, header->size);
+}
+
+/* NULL: it is not there, not ours or not whole. */
+static void *read_file(int directory, const char *name, size_t *size)
 {
 	int fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	g_autofree void *content = NULL;
 	struct header header;
-	bool is_whole;
+	off_t bytes;
+	bool read_all = false;
 
 	if (fd < 0)
-		return false;
-	is_whole = is_own(fd, sizeof(header) + size) &&
-		   read(fd, &header, sizeof(header)) == sizeof(header) &&
-		   read(fd, content, size) == (ssize_t)size;
+		return NULL;
+	if (is_own(fd, &bytes) && read(fd, &header, sizeof(header)) == sizeof(header) &&
+	    !memcmp(header.magic, magic, sizeof(magic)) && header.size <= SIZE_MOST &&
+	    bytes == (off_t)(sizeof(header) + header.size)) {
+		content = g_malloc(MAX(header.size, 1));
+		read_all = read(fd, content, header.size) == (ssize_t)header.size &&
+			   is_whole(&header, content);
+	}
 	close(fd);
-	return is_whole && !memcmp(header.magic, magic, sizeof(magic)) && header.size == size &&
-	       header.checksum == (uint32_t)crc32_z(0, content, size);
+	if (!read_all)
+		return NULL;
+	*size = header.size;
+	return g_steal_pointer(&content);
+}
+
+void *boot_cache_load(const char *kind, const char *key, size_t *size)
+{
+	g_autofree char *name = file_name(kind, key);
+	int directory = name ? directory_open() : -1;
+	void *content;
+
+	if (directory < 0)
+		return NULL;
+	content = read_file(directory, name, size);
+	close(directory);
+	return content;
 }
 
 bool boot_cache_read(const char *kind, const char *key, void *content, size_t size)
 {
-	g_autofree char *name = file_name(kind, key);
-	int directory = name ? directory_open() : -1;
-	bool found;
+	size_t found = 0;
+	g_autofree void *kept = boot_cache_load(kind, key, &found);
 
-	if (directory < 0)
+	if (!kept || found != size)
 		return false;
-	found = read_file(directory, name, content, size);
-	close(directory);
-	return found;
+	memcpy(content, kept, size);
+	return true;
 }
 
 /* Closes fd. */

@@ -18,6 +18,12 @@
  */
 bool boot_cache_read(const char *kind, const char *key, void *content, size_t size);
 
+/* Likewise, where its size is not known. Freed by the caller with g_free(); NULL: there is none. */
+void *boot_cache_load(const char *kind, const char *key, size_t *size);
+
+/* Whether anything can be kept: to be asked before what is dear to find out. */
+bool boot_cache_keeps(void);
+
 /* Replaces what is there. Failing to store is no error. */
 void boot_cache_write(const char *kind, const char *key, const void *content, size_t size);
 

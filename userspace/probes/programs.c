@@ -8,11 +8,13 @@
 #include <linux/bpf.h>
 #include <string.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "events/sampling_table.h"
 #include "host/boot_cache.h"
 #include "host/swapdevice.h"
 #include "memtoll.skel.h"
+#include "probes/kernel_subset.h"
 #include "unwind/unwind_load.h"
 
 #define KIND "kernel"
@@ -253,6 +255,26 @@ static void choose(struct memtoll_bpf *bpf, const struct programs_config *config
 	}
 }
 
+/* By the programs. Freed by the caller. */
+static char *subset_key(void)
+{
+	size_t size = 0;
+	const void *elf = memtoll_bpf__elf_bytes(&size);
+
+	return g_strdup_printf("%zu %08lx", size, crc32_z(0, elf, size));
+}
+
+static struct memtoll_bpf *open_programs(void)
+{
+	g_autofree char *key = subset_key();
+	LIBBPF_OPTS(bpf_object_open_opts, options, .btf_custom_path = kernel_subset_path(key));
+	struct memtoll_bpf *bpf = memtoll_bpf__open_opts(&options);
+
+	if (bpf && !options.btf_custom_path)
+		kernel_subset_keep(key, bpf_object__btf(bpf->obj));
+	return bpf;
+}
+
 static int load(struct memtoll_bpf *bpf)
 {
 	int fd = unwinder_prepare(bpf), err;
@@ -276,7 +298,7 @@ static const char *find_refused(const struct programs_config *config)
 	for (index = 0; more && !refused; index++) {
 		struct bpf_program *single = NULL;
 
-		bpf = memtoll_bpf__open();
+		bpf = open_programs();
 		if (!bpf)
 			return NULL;
 		choose(bpf, config);
@@ -301,7 +323,7 @@ static const char *find_refused(const struct programs_config *config)
 
 struct memtoll_bpf *programs_load(const struct programs_config *config, const char **refused)
 {
-	struct memtoll_bpf *bpf = memtoll_bpf__open();
+	struct memtoll_bpf *bpf = open_programs();
 	int err;
 
 	*refused = NULL;
@@ -312,6 +334,8 @@ struct memtoll_bpf *programs_load(const struct programs_config *config, const ch
 	if (!err)
 		return bpf;
 	memtoll_bpf__destroy(bpf);
+	if (kernel_subset_drop())
+		return programs_load(config, refused);
 	*refused = find_refused(config);
 	errno = -err;
 	return NULL;
@@ -349,7 +373,7 @@ static void choose_handlers(struct memtoll_bpf *bpf)
 static struct memtoll_bpf *load_late(const struct memtoll_bpf *bpf,
 				     void (*choose_late)(struct memtoll_bpf *bpf))
 {
-	struct memtoll_bpf *late = memtoll_bpf__open();
+	struct memtoll_bpf *late = open_programs();
 	int err;
 
 	if (!late)

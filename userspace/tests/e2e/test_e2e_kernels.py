@@ -24,6 +24,7 @@ import pytest
 import kernels
 from faults import Faults
 from harness import MEMTOLL, MIB, PAGE, Recording, Result, integrity, load, query, tool, workload
+from relocations import Relocations, assert_subset
 from suite import undecided
 
 pytestmark = pytest.mark.guest
@@ -137,6 +138,12 @@ CASES: Final = {
         " >/out/figures.files",
         "kill $idle",
         "exit $status",
+    ),
+    # Two starts: the first looks through all of the kernel's types.
+    "types": shell(
+        "for start in whole subset; do",
+        "MEMTOLL_PRICES=/tmp/kept MEMTOLL_DEBUG=1 memtoll record -o /tmp/$start -- true 2>/out/types.$start || exit",
+        "done",
     ),
     "attach": ["attach", "memtoll", "/out/attach.memtoll", "calloc_loop", str(TEN), str(ATTACHED_CALLS), "--wait"],
 }
@@ -259,6 +266,12 @@ def test_system_calls_that_need_no_probe(kernel: Boot) -> None:
     else:
         assert unwatched == 0
         assert "syscall" not in duty
+
+
+def test_types_that_are_looked_through(kernel: Boot) -> None:
+    assert kernel.case("types").status == 0, kernel.case("types")
+    out = kernel.guest.out
+    assert_subset(*(Relocations((out / f"types.{start}").read_text()) for start in ("whole", "subset")))
 
 
 def test_stacks(kernel: Boot) -> None:

@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <glib.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -102,6 +103,28 @@ static void test_keys(void **state)
 	assert_false(is_kept("kind", "key"));
 	assert_true(boot_cache_read("kind", "key", read, 6));
 	assert_memory_equal(read, "again!", 6);
+}
+
+static void test_of_any_size(void **state)
+{
+	size_t size = 0;
+	char *loaded;
+
+	(void)state;
+	assert_null(boot_cache_load("kind", "key", &size));
+	assert_true(boot_cache_keeps());
+	keep();
+	loaded = boot_cache_load("kind", "key", &size);
+	assert_int_equal(size, 5);
+	assert_memory_equal(loaded, "found", 5);
+	g_free(loaded);
+	boot_cache_write("kind", "empty", "", 0);
+	g_free(boot_cache_load("kind", "empty", &size));
+	assert_int_equal(size, 0);
+	assert_int_equal(setenv("MEMTOLL_PRICES", "", 1), 0);
+	assert_false(boot_cache_keeps());
+	assert_null(boot_cache_load("kind", "key", &size));
+	assert_int_equal(setenv("MEMTOLL_PRICES", kept_in, 1), 0);
 }
 
 static void test_torn(void **state)
@@ -282,6 +305,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_keys, fresh),
+		cmocka_unit_test_setup(test_of_any_size, fresh),
 		cmocka_unit_test_setup(test_torn, fresh),
 		cmocka_unit_test_setup(test_poisoned, fresh),
 		cmocka_unit_test_setup(test_other_boot, fresh),
