@@ -333,17 +333,19 @@ static void put_process(FILE *out, struct hold_process *process, guint blocks)
 void hold_json(FILE *out, const GPtrArray *processes, const struct hold_missing *missing,
 	       guint blocks)
 {
-	struct hold_sum all = { 0 };
+	struct hold_sum all = { 0 }, judged = { 0 };
 	guint i;
 
-	for (i = 0; i < processes->len; i++)
+	for (i = 0; i < processes->len; i++) {
 		hold_sum_add(&all, g_ptr_array_index(processes, i), true);
+		hold_sum_add(&judged, g_ptr_array_index(processes, i), processes->len > 1);
+	}
 	fprintf(out,
 		"{\"format\":1,\"complete\":%s,\"ended\":%u,\"unread\":%u,\"rss\":%" PRIu64
 		",\"pss\":%" PRIu64 ",\"swap_pss\":%" PRIu64 ",",
 		all.partial || missing->unread ? "false" : "true", missing->ended, missing->unread,
 		all.rss, all.pss, all.swap);
-	put_verdict(out, &all);
+	put_verdict(out, &judged);
 	fputs(",\"processes\":[", out);
 	for (i = 0; i < processes->len; i++) {
 		fputs(i ? ",\n" : "\n", out);

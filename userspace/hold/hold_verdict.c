@@ -98,15 +98,30 @@ static void add_counters(struct hold_sum *sum, const struct hold_allocator *allo
 	}
 }
 
+/* Of the files themselves: shared memory has names, too. NULL: there is none. */
+static const struct resident_file *largest_file(const struct residents *residents)
+{
+	guint i;
+
+	for (i = 0; i < residents->files->len; i++) {
+		const struct resident_file *file =
+			&g_array_index(residents->files, struct resident_file, i);
+
+		if (file->kind == RESIDENT_FILES)
+			return file;
+	}
+	return NULL;
+}
+
 /* What names the most of its kind. */
 static void note_names(struct hold_sum *sum, const struct hold_process *process)
 {
-	const struct residents *residents = &process->residents;
+	const struct resident_file *largest = largest_file(&process->residents);
 	guint i;
 
-	if (residents->sums[RESIDENT_FILES].rss > sum->most && residents->files->len) {
-		sum->most = residents->sums[RESIDENT_FILES].rss;
-		sum->file = g_array_index(residents->files, struct resident_file, 0).path;
+	if (largest && largest->sum.rss > sum->file_bytes) {
+		sum->file = largest->path;
+		sum->file_bytes = largest->sum.rss;
 	}
 	for (i = 0; i < process->allocators->len && !sum->other; i++) {
 		const struct hold_allocator *allocator =
@@ -182,6 +197,18 @@ static char *counted_sentence(const struct hold_sum *sum)
 				       allocator_kind_name(sum->counted), active);
 }
 
+static char *files_sentence(const struct hold_sum *sum)
+{
+	char bytes[32];
+
+	if (!sum->file)
+		return g_strdup("file mappings");
+	if (2 * sum->file_bytes >= sum->parts[PART_FILES])
+		return g_strdup_printf("file mappings, most of it of %s", sum->file);
+	format_bytes(bytes, sizeof(bytes), (double)sum->file_bytes);
+	return g_strdup_printf("file mappings, the largest %s of %s", bytes, sum->file);
+}
+
 static char *sentence_of(const struct hold_sum *sum, enum hold_part most)
 {
 	switch (most) {
@@ -221,8 +248,7 @@ static char *sentence_of(const struct hold_sum *sum, enum hold_part most)
 	case PART_STACKS:
 		return g_strdup_printf("stacks of %" PRIu64 " threads", sum->threads);
 	case PART_FILES:
-		return g_strdup_printf("file mappings, most of it of %s",
-				       sum->file ? sum->file : "one file");
+		return files_sentence(sum);
 	case PART_SHARED:
 		return g_strdup("shared memory");
 	case PART_ANONYMOUS:

@@ -41,14 +41,14 @@ struct hold_sum {
 	const char *pin_hint;	 /* what they begin with a pointer to, or "" */
 	uint64_t trim_threshold; /* of the process with most trim_top */
 	bool partial;
-	const char *file;  /* that most of PART_FILES is of */
+	const char *file;    /* the largest of PART_FILES; NULL: none */
+	uint64_t file_bytes; /* resident of it, in the process where that is most */
 	const char *other; /* an allocator whose inside is not read; NULL: none */
 	/* Of those that count themselves, and the one that keeps most of what is free. */
 	uint64_t counted_active;
 	uint64_t counted_free;
 	uint64_t counted_most;
 	enum allocator_kind counted; /* ALLOCATOR_UNKNOWN: none does */
-	uint64_t most;		     /* of these, what decided */
 };
 
 /*

@@ -139,7 +139,7 @@ static void take_file(struct parser *parser)
 	GArray *files = parser->residents->files;
 	const char *path = parser->area.path;
 	size_t index = GPOINTER_TO_SIZE(g_hash_table_lookup(parser->files, path));
-	struct resident_file file = { 0 };
+	struct resident_file file = { .kind = parser->area.kind };
 
 	if (!index && files->len >= RESIDENT_FILES_MAX) {
 		path = OTHER_FILES;

@@ -41,6 +41,7 @@ struct resident_sum {
 
 struct resident_file {
 	char *path;
+	enum resident_kind kind; /* of files, or of what is shared memory by its name */
 	struct resident_sum sum;
 };
 

@@ -126,6 +126,47 @@ static void test_zeros(void **state)
 	assert_int_equal(waitpid(child, NULL, 0), child);
 }
 
+/* Of a process with these mappings. Freed by the caller. */
+static char *sentence_of_mappings(const char *smaps)
+{
+	struct hold_process process = { 0 };
+	struct hold_sum sum = { 0 };
+	FILE *file = fmemopen((void *)smaps, strlen(smaps), "r");
+	char *sentence;
+
+	assert_non_null(file);
+	process.allocators = g_array_new(FALSE, TRUE, sizeof(struct hold_allocator));
+	residents_init(&process.residents);
+	residents_parse(file, NULL, &process.residents);
+	fclose(file);
+	hold_sum_add(&sum, &process, false);
+	sentence = hold_sentence(&sum);
+	residents_free(&process.residents);
+	g_array_unref(process.allocators);
+	return sentence;
+}
+
+/* Shared memory has a name, too, and is no file. */
+static void test_the_largest_file(void **state)
+{
+	g_autofree char *many = NULL, *one = NULL;
+
+	(void)state;
+	many = sentence_of_mappings("7f0000000000-7f0000800000 rw-s 0 00:01 3 /dev/zero (deleted)\n"
+				    "Rss: 7000 kB\n"
+				    "7f0001000000-7f0001800000 r-xp 0 08:01 4 /bin/postgres\n"
+				    "Rss: 4096 kB\n"
+				    "7f0002000000-7f0002800000 r-xp 0 08:01 5 /lib/libc.so\n"
+				    "Rss: 3072 kB\n"
+				    "7f0003000000-7f0003800000 r-xp 0 08:01 6 /lib/libm.so\n"
+				    "Rss: 2048 kB\n");
+	assert_non_null(strstr(many, "9.00 MiB of 15.8 MiB"));
+	assert_non_null(strstr(many, "are file mappings, the largest 4.00 MiB of /bin/postgres."));
+	one = sentence_of_mappings("7f0001000000-7f0001800000 r-xp 0 08:01 4 /bin/postgres\n"
+				   "Rss: 4096 kB\n");
+	assert_non_null(strstr(one, "are file mappings, most of it of /bin/postgres."));
+}
+
 static void test_a_zombie(void **state)
 {
 	struct hold_process process;
@@ -146,6 +187,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_child),
 		cmocka_unit_test(test_zeros),
+		cmocka_unit_test(test_the_largest_file),
 		cmocka_unit_test(test_a_zombie),
 	};
 
