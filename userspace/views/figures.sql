@@ -347,6 +347,12 @@ life AS MATERIALIZED (		-- of the blocks behind the largest zero.kernel site
 	SELECT SUM(b.made) AS made, SUM(b.made_bytes) AS made_bytes, SUM(b.freed) AS freed
 	FROM block b JOIN s ON b.stack_id = s.kernel_stack AND b.call = s.kernel_call
 ),
+life_again AS MATERIALIZED (	-- what was given back, and of what came again what is theirs
+	SELECT COALESCE(SUM(g.gave_bytes), 0) AS gave_bytes,
+		COALESCE(SUM(g.again_bytes) FILTER (WHERE g.got_stack = s.kernel_stack
+			AND g.got_call = s.kernel_call), 0) AS again_bytes
+	FROM giveback g JOIN s
+),
 blocks AS MATERIALIZED (
 	SELECT COALESCE(SUM(made_bytes), 0) AS made_bytes,
 		COALESCE(SUM(freed_bytes), 0) AS freed_bytes,
@@ -455,7 +461,9 @@ SELECT
 	-- a mapping of its own that holds no huge page; or most of it would be cleared for nothing
 	COALESCE(r.mapped >= 0.5 AND r.mean_bytes < 4194304, 0)
 		OR COALESCE(4 * s.kernel_site_bytes < b.made_bytes, 0) AS kernel_small,
-	b.made AS kernel_made, b.freed AS kernel_freed, 1.0 * b.made_bytes / b.made AS kernel_block,
+	b.made AS kernel_made, b.freed AS kernel_freed,
+	2 * ag.gave_bytes >= s.kernel_site_bytes AND 4 * ag.again_bytes < s.kernel_site_bytes
+		AS kernel_once, 1.0 * b.made_bytes / b.made AS kernel_block,
 	s.kernel_site_ns / b.made AS kernel_each_ns,
 	CASE WHEN s.kernel_call = 'calloc' AND c.memset_bytes_per_s > 0
 		THEN 1e9 * b.made_bytes / b.made / c.memset_bytes_per_s ELSE 0.0 END
@@ -493,7 +501,8 @@ FROM observed o JOIN calibrated c JOIN fault_doubt d JOIN t JOIN s JOIN f JOIN j
 LEFT JOIN file_spread fs
 JOIN twice w LEFT JOIN twice_top tt JOIN foreign_libc fl
 JOIN pushed w2 JOIN memory x JOIN from_where fw LEFT JOIN a
-JOIN populate_measure ms JOIN blocks k JOIN touched tp JOIN life b JOIN inside i JOIN huge hu
+JOIN populate_measure ms JOIN blocks k JOIN touched tp JOIN life b JOIN life_again ag
+JOIN inside i JOIN huge hu
 LEFT JOIN libc l LEFT JOIN beside bs
 LEFT JOIN threshold h LEFT JOIN mapper p
 LEFT JOIN room r;

@@ -137,6 +137,17 @@ def test_tunables_of_glibc_are_for_glibc(kind: str) -> None:
     assert not re.search("GLIBC|MALLOC_|mallopt", f"{row['text']} {row['try']}"), row
 
 
+def test_blocks_that_are_there_at_once_are_not_made_again_and_again() -> None:
+    """All of them are freed, and what was given back is known: nothing of it came again."""
+    made = facts.touched_churn()
+    assert "again and again" in given(made)["first-touch"]["text"]
+    (freed,) = made.database.execute("SELECT SUM(freed_bytes) FROM block").fetchone()
+    made.gave("munmap", made.stack(("free", "", 0), ("main", "/src/touch_loop.c", 41)), 73, freed)
+    row = given(made)["first-touch"]
+    assert "used for the first time" in row["text"] and "again" not in row["text"], row
+    assert not row["try"], row
+
+
 @pytest.mark.parametrize(
     ("version", "setting"),
     [
