@@ -374,6 +374,17 @@ static void print_swap(struct page *page)
 	}
 }
 
+/* How often each block was read, which is not known of all files. */
+static void format_times(char *text, size_t size, sqlite3_stmt *row, int column)
+{
+	double times = sqlite3_column_double(row, column);
+
+	if (sqlite3_column_type(row, column) == SQLITE_NULL)
+		snprintf(text, size, "-");
+	else
+		snprintf(text, size, times < 100 ? "%.1f" : "%.0f", times);
+}
+
 static void print_read_files(struct page *page)
 {
 	sqlite3_stmt *row = page_query(
@@ -383,7 +394,7 @@ static void print_read_files(struct page *page)
 		" NULLIF(f.bytes, 0), 0.0) FROM temp.files f LEFT JOIN temp.file_reuse r"
 		" ON r.file = f.file WHERE f.time_ns > 0.01 * (SELECT observed_ns FROM temp.observed)"
 		" ORDER BY f.rank LIMIT 8");
-	char calls[32], bytes[32], time[32], cached[32], *path;
+	char calls[32], bytes[32], time[32], times[32], cached[32], *path;
 	bool any = false;
 
 	while (page_next(page, row)) {
@@ -398,9 +409,9 @@ static void print_read_files(struct page *page)
 		format_bytes(bytes, sizeof(bytes), sqlite3_column_double(row, 2));
 		format_time(time, sizeof(time), sqlite3_column_double(row, 3));
 		snprintf(cached, sizeof(cached), "%.0f %%", 100 * sqlite3_column_double(row, 5));
-		fprintf(page->out, "  %s%*s%9s%10s%10s%6.1f%7s\n", path,
-			(int)(36 - g_utf8_strlen(path, -1)), "", calls, bytes, time,
-			sqlite3_column_double(row, 4), cached);
+		format_times(times, sizeof(times), row, 4);
+		fprintf(page->out, "  %s%*s%9s%10s%10s%6s%7s\n", path,
+			(int)(36 - g_utf8_strlen(path, -1)), "", calls, bytes, time, times, cached);
 		g_free(path);
 	}
 }

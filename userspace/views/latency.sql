@@ -44,10 +44,16 @@ quantiles AS (
 	FROM placed GROUP BY call
 ),
 counted AS (
-	SELECT call, SUM(calls) AS calls, MAX(COALESCE(high_ns, 2 * low_ns)) AS max_ns
+	SELECT call, SUM(calls) AS calls, MAX(low_ns) AS top_ns,
+		MAX(COALESCE(high_ns, 2 * low_ns)) AS max_ns
 	FROM latency_bucket GROUP BY call
 ),
-longest AS (SELECT call, MAX(wall_ns) AS max_ns FROM outlier GROUP BY call),
+-- The longest call may have no record of its own.
+longest AS (
+	SELECT c.call, COALESCE(MAX(o.wall_ns) FILTER (WHERE o.wall_ns >= c.top_ns), c.max_ns)
+		AS max_ns
+	FROM counted c LEFT JOIN outlier o ON o.call = c.call GROUP BY c.call
+),
 spent AS (
 	SELECT call, SUM(map_cpu_ns) AS map_ns, SUM(lock_waits) AS lock_waits,
 		SUM(lock_ns) AS lock_ns, MAX(0, SUM(off_ns) - SUM(lock_ns)) AS off_ns,
@@ -67,8 +73,8 @@ faulted AS (
 	SELECT in_call AS call, SUM(faults) AS faults, SUM(cpu_ns) AS fault_ns
 	FROM process_fault_time WHERE in_call <> '' GROUP BY in_call
 )
-SELECT c.call, c.calls, q.p50_ns, q.p90_ns, q.p99_ns, q.p999_ns,
-	COALESCE(l.max_ns, c.max_ns) AS max_ns,
+SELECT c.call, c.calls, MIN(q.p50_ns, l.max_ns) AS p50_ns, MIN(q.p90_ns, l.max_ns) AS p90_ns,
+	MIN(q.p99_ns, l.max_ns) AS p99_ns, MIN(q.p999_ns, l.max_ns) AS p999_ns, l.max_ns,
 	MAX(COALESCE(p.error_ns, 0.0), 0.1 * COALESCE(p.inside_ns, 0.0)) AS resolution_ns,
 	COALESCE(o.own_ns, 0.0) + COALESCE(f.fault_ns, 0.0) + s.map_ns + s.lock_ns + s.off_ns
 		AS wall_ns,
@@ -76,7 +82,7 @@ SELECT c.call, c.calls, q.p50_ns, q.p90_ns, q.p99_ns, q.p999_ns,
 	COALESCE(f.fault_ns, 0.0) AS fault_ns, s.map_ns, s.lock_waits, s.lock_ns, s.off_ns
 FROM counted c JOIN quantiles q ON q.call = c.call JOIN spent s ON s.call = c.call
 LEFT JOIN own o ON o.call = c.call LEFT JOIN faulted f ON f.call = c.call
-LEFT JOIN longest l ON l.call = c.call LEFT JOIN probe_price p ON p.probe = c.call;
+JOIN longest l ON l.call = c.call LEFT JOIN probe_price p ON p.probe = c.call;
 
 -- Each outlier with its time divided, and its cause: the largest part. Faults whose end was not
 -- seen have their class's mean. Being preempted is the cause only where little else happened:
@@ -167,9 +173,9 @@ grouped AS (
 )
 SELECT ROW_NUMBER() OVER (ORDER BY g.cause = 'preempted', g.caused_ns DESC, g.longest_rank) AS rank,
 	g.call, g.place, g.cause, g.count, g.wall_ns, g.caused_ns, g.longest_ns,
-		MAX(l.p50_ns, c.malloc_ns) AS median_ns,
-	g.longest_ns / MAX(l.p50_ns, c.malloc_ns, 1.0) AS factor, o.size_bytes, o.frees,
-	o.cpu_ns, o.off_part_ns, o.cpu_part_ns, o.pid, o.stack_id, g.inferred, o.samples,
+		MAX(l.p50_ns, c.malloc_ns, l.resolution_ns) AS median_ns,
+	g.longest_ns / MAX(l.p50_ns, c.malloc_ns, l.resolution_ns, 1.0) AS factor, o.size_bytes,
+	o.frees, o.cpu_ns, o.off_part_ns, o.cpu_part_ns, o.pid, o.stack_id, g.inferred, o.samples,
 	 o.glibc_version, o.map_ns, o.brk_calls, o.munmap_calls,
 	o.mmap_calls + o.mremap_calls + o.madvise_calls AS other_map_calls, o.swap_faults,
 	o.zero_faults, o.lock_waits

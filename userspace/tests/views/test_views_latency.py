@@ -67,3 +67,15 @@ def test_one_that_is_long_for_its_function_comes_first(made: Facts) -> None:
     outlier(made, LONG, made.stack(("malloc", "", 0), ("large", "/src/program.c", 9)))
     (evidence,) = told(made)
     assert evidence.startswith("3.00 ms of CPU time in one call")
+
+
+def test_none_is_longer_than_the_longest(made: Facts) -> None:
+    """One call in fifty took a millisecond, and what has a record of its own is shorter."""
+    made.row("latency", pid=42, stack_id=0, call="malloc", low_ns=1 << 20, high_ns=1 << 21, calls=CALLS // 49)
+    outlier(made, 150_000, made.stack(("malloc", "", 0), ("large", "/src/program.c", 7)), wall_ns=150_000)
+    row = made.one("SELECT p50_ns, p90_ns, p99_ns, p999_ns, max_ns FROM latency_call")
+    assert list(row.values()) == sorted(row.values()), row
+    assert row["p99_ns"] >= 1 << 20
+    outlier(made, 1_100_000, made.stack(("malloc", "", 0), ("larger", "/src/program.c", 9)), wall_ns=1_100_000)
+    row = made.one("SELECT p99_ns, p999_ns, max_ns FROM latency_call")
+    assert row["max_ns"] == 1_100_000 and row["p999_ns"] == 1_100_000, row
