@@ -43,7 +43,7 @@ struct hold_sum {
 	bool partial;
 	const char *file;    /* the largest of PART_FILES; NULL: none */
 	uint64_t file_bytes; /* resident of it, in the process where that is most */
-	const char *other; /* an allocator whose inside is not read; NULL: none */
+	const char *other;   /* an allocator whose inside is not read; NULL: none */
 	/* Of those that count themselves, and the one that keeps most of what is free. */
 	uint64_t counted_active;
 	uint64_t counted_free;
