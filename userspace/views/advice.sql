@@ -70,7 +70,7 @@ SELECT m.*,
 	m.allocator_share > 0.2 AS allocator_matters, m.mapping_share > 0.2 AS mapping_matters,
 	m.userfault_share > 0.2 AS userfault_matters,
 	20 * m.swap_bytes < m.pushed_bytes AS hardly_back,
-	-- blocks that are all there at once, and freed at the end, do not: nothing came again
+	-- blocks of which half were there at once, and none came again, do not
 	COALESCE(m.kernel_freed >= 2 AND 2 * m.kernel_freed >= m.kernel_made
 		AND NOT m.kernel_once, 0) AS kernel_churns,
 	m.kernel_call <> '' AS kernel_followed,

@@ -347,11 +347,17 @@ life AS MATERIALIZED (		-- of the blocks behind the largest zero.kernel site
 	SELECT SUM(b.made) AS made, SUM(b.made_bytes) AS made_bytes, SUM(b.freed) AS freed
 	FROM block b JOIN s ON b.stack_id = s.kernel_stack AND b.call = s.kernel_call
 ),
-life_again AS MATERIALIZED (	-- what was given back, and of what came again what is theirs
-	SELECT COALESCE(SUM(g.gave_bytes), 0) AS gave_bytes,
-		COALESCE(SUM(g.again_bytes) FILTER (WHERE g.got_stack = s.kernel_stack
-			AND g.got_call = s.kernel_call), 0) AS again_bytes
+life_again AS MATERIALIZED (	-- of what came again, and of what rose within a slice
+	SELECT COALESCE(SUM(g.again_bytes) FILTER (WHERE g.got_stack = s.kernel_stack
+			AND g.got_call = s.kernel_call), 0) AS again_bytes,
+		COALESCE(MAX(g.span_bytes), 0) AS span_bytes
 	FROM giveback g JOIN s
+),
+life_there AS MATERIALIZED (	-- how much of them there was at the end of some slice
+	SELECT COALESCE(MAX(bytes), 0) AS bytes
+	FROM (SELECT SUM(SUM(b.made_bytes) - SUM(b.freed_bytes)) OVER (ORDER BY b.slice) AS bytes
+		FROM block b JOIN s ON b.stack_id = s.kernel_stack AND b.call = s.kernel_call
+		GROUP BY b.slice)
 ),
 blocks AS MATERIALIZED (
 	SELECT COALESCE(SUM(made_bytes), 0) AS made_bytes,
@@ -462,8 +468,8 @@ SELECT
 	COALESCE(r.mapped >= 0.5 AND r.mean_bytes < 4194304, 0)
 		OR COALESCE(4 * s.kernel_site_bytes < b.made_bytes, 0) AS kernel_small,
 	b.made AS kernel_made, b.freed AS kernel_freed,
-	2 * ag.gave_bytes >= s.kernel_site_bytes AND 4 * ag.again_bytes < s.kernel_site_bytes
-		AS kernel_once, 1.0 * b.made_bytes / b.made AS kernel_block,
+	2 * MAX(ag.span_bytes, th.bytes) >= b.made_bytes
+		AND 4 * ag.again_bytes < s.kernel_site_bytes AS kernel_once, 1.0 * b.made_bytes / b.made AS kernel_block,
 	s.kernel_site_ns / b.made AS kernel_each_ns,
 	CASE WHEN s.kernel_call = 'calloc' AND c.memset_bytes_per_s > 0
 		THEN 1e9 * b.made_bytes / b.made / c.memset_bytes_per_s ELSE 0.0 END
@@ -501,7 +507,7 @@ FROM observed o JOIN calibrated c JOIN fault_doubt d JOIN t JOIN s JOIN f JOIN j
 LEFT JOIN file_spread fs
 JOIN twice w LEFT JOIN twice_top tt JOIN foreign_libc fl
 JOIN pushed w2 JOIN memory x JOIN from_where fw LEFT JOIN a
-JOIN populate_measure ms JOIN blocks k JOIN touched tp JOIN life b JOIN life_again ag
+JOIN populate_measure ms JOIN blocks k JOIN touched tp JOIN life b JOIN life_again ag JOIN life_there th
 JOIN inside i JOIN huge hu
 LEFT JOIN libc l LEFT JOIN beside bs
 LEFT JOIN threshold h LEFT JOIN mapper p
