@@ -19,6 +19,8 @@ SELECT column1 AS name, column2 AS columns FROM (VALUES ('frame_line', 'frame_id
 -- What each frame is called. usable: 0 is a source line of the program's own code, 1 a name of it,
 -- 2 a place in it without a name; 3 to 5 the same of what is installed for all programs
 -- (system_code); 6 a name of the language's library (library_code), 7 of the C library, 8 nothing.
+-- as_named: a place in a program's file that has no name at all, which is as good as a name: farther
+-- out there are only libraries that call it, as an event loop does.
 -- Code made at run time has no lines that could be installed for it: its name is as good as a line,
 -- but where an interpreter's own frames, with lines, stand beside it. A table of its own, as many
 -- views ask for stacks, each of which is a few frames.
@@ -31,6 +33,8 @@ SELECT frame_id, function, module, file, line, kind, name, place,
 		WHEN kind IN ('jit', 'javascript', 'java') AND NOT (SELECT EXISTS (SELECT 1
 			FROM frame WHERE kind IN ('python', 'ruby', 'php'))) THEN 0
 		ELSE 1 END END AS usable,
+	function = '' AND stripped AND base <> '' AND base NOT LIKE '%.so%' AND NOT library
+		AS as_named,
 	CASE WHEN function = '' THEN place
 	     WHEN line > 0 AND file <> '' THEN place || ' (' || function || ')'
 	     WHEN base <> '' THEN function || ' (' || base || ')'
@@ -52,6 +56,8 @@ FROM (
 			-- RTRIM takes off all that is no slash: the directory stays
 			SUBSTR(SUBSTR(f.module, -256), 1 + LENGTH(RTRIM(SUBSTR(f.module, -256),
 				REPLACE(SUBSTR(f.module, -256), '/', '')))) AS base,
+			f.module NOT IN (SELECT module FROM frame WHERE function <> '')
+				AS stripped,
 			f.frame_id IN (SELECT frame_id FROM library_frame) AS library,
 			f.frame_id IN (SELECT frame_id FROM library_frame WHERE libc) AS libc,
 			f.frame_id IN (SELECT frame_id FROM system_frame) AS system
@@ -62,6 +68,7 @@ FROM (
 CREATE VIEW stack_line AS
 SELECT s.stack_id, s.depth, l.function, l.module, l.file, l.line, l.kind, l.name,
 	COALESCE(l.place, PRINTF('0x%x', s.address)) AS place, l.usable,
+	l.usable - l.as_named AS preference,
 	COALESCE(l.said, PRINTF('0x%x', s.address)) AS said
 FROM stack_frame s JOIN frame_line l ON l.frame_id = s.frame_id;
 
@@ -72,12 +79,12 @@ FROM stack_frame s JOIN frame_line l ON l.frame_id = s.frame_id;
 CREATE VIEW stack_place AS
 SELECT s.stack_id,
 	(SELECT l.said FROM stack_line l WHERE l.stack_id = s.stack_id
-		ORDER BY l.usable, l.depth LIMIT 1) AS code,
+		ORDER BY l.preference, l.depth LIMIT 1) AS code,
 	(SELECT l.said FROM stack_line l WHERE l.stack_id = s.stack_id AND l.depth > 0
-		ORDER BY l.usable, l.depth LIMIT 1) AS caller,
+		ORDER BY l.preference, l.depth LIMIT 1) AS caller,
 	(SELECT l.said FROM stack_line l WHERE l.stack_id = s.stack_id AND l.usable < 6
 		AND l.depth > (SELECT i.depth FROM stack_line i WHERE i.stack_id = s.stack_id
-			AND i.depth > 0 ORDER BY i.usable, i.depth LIMIT 1)
+			AND i.depth > 0 ORDER BY i.preference, i.depth LIMIT 1)
 		ORDER BY l.usable / 3, l.depth LIMIT 1) AS called_at,
 	(SELECT MIN(l.usable) FROM stack_line l WHERE l.stack_id = s.stack_id) < 6 AS own
 FROM stack s;

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -113,6 +114,24 @@ def named(facts: Facts, *frames: tuple[str, str, int, str]) -> str:
     lines = facts.rows("SELECT name FROM stack_line WHERE stack_id = ? ORDER BY depth", stack)
     assert [line["name"] for line in lines] == [frame[0] or "?" for frame in frames]
     return str(place["caller"])
+
+
+EVENTS = ("event_base_loop", "", 0, "/usr/lib/x86_64-linux-gnu/libevent-2.1.so.7")
+
+
+@pytest.mark.parametrize(
+    "inner", [("", "", 0, "/usr/bin/memcached"), ("", "", 0, "/srv/own/server")], ids=["system", "own"]
+)
+def test_a_program_without_names_is_its_librarys_callee(inner: tuple[str, str, int, str]) -> None:
+    """A loop of events calls all that a server does, and says nothing of it."""
+    outer = ("", "", 0, inner[3])
+    place = named(Facts(), ("malloc", "", 0, LIBC), inner, EVENTS, outer)
+    assert re.fullmatch(rf"{Path(inner[3]).name}\+0x[0-9a-f]+", place)
+    # A name nearer to the call, and one of the program's own wherever it is, say more.
+    if inner[3].startswith("/usr"):
+        assert named(Facts(), ("malloc", "", 0, LIBC), EVENTS, outer) == "event_base_loop (libevent-2.1.so.7)"
+    main = ("main", "", 0, inner[3])
+    assert named(Facts(), ("malloc", "", 0, LIBC), inner, main).startswith("main (")
 
 
 @pytest.mark.parametrize("own", [(*OWN, "/srv/program"), ("worker", "", 0, "/srv/program")], ids=["line", "name"])
