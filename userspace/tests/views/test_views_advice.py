@@ -150,9 +150,7 @@ def test_blocks_that_are_there_at_once_are_not_made_again_and_again(slices: int)
         made.database.execute("UPDATE giveback SET span_bytes = 2 * span_bytes")
     else:
         made.slice(2)
-        made.database.execute(
-            "INSERT INTO block SELECT 2, pid, call, stack_id, 0, 0, freed, freed_bytes, 0 FROM block"
-        )
+        made.database.execute("INSERT INTO block SELECT 2, pid, call, stack_id, 0, 0, freed, freed_bytes, 0 FROM block")
         made.database.execute("UPDATE block SET freed = 0, freed_bytes = 0 WHERE slice = 1")
     row = given(made)["first-touch"]
     assert "used for the first time" in row["text"] and "again" not in row["text"], row
