@@ -469,7 +469,8 @@ SELECT
 		OR COALESCE(4 * s.kernel_site_bytes < b.made_bytes, 0) AS kernel_small,
 	b.made AS kernel_made, b.freed AS kernel_freed,
 	2 * MAX(ag.span_bytes, th.bytes) >= b.made_bytes
-		AND 4 * ag.again_bytes < s.kernel_site_bytes AS kernel_once, 1.0 * b.made_bytes / b.made AS kernel_block,
+		AND 4 * ag.again_bytes < s.kernel_site_bytes AS kernel_once,
+	1.0 * b.made_bytes / b.made AS kernel_block,
 	s.kernel_site_ns / b.made AS kernel_each_ns,
 	CASE WHEN s.kernel_call = 'calloc' AND c.memset_bytes_per_s > 0
 		THEN 1e9 * b.made_bytes / b.made / c.memset_bytes_per_s ELSE 0.0 END
@@ -507,7 +508,8 @@ FROM observed o JOIN calibrated c JOIN fault_doubt d JOIN t JOIN s JOIN f JOIN j
 LEFT JOIN file_spread fs
 JOIN twice w LEFT JOIN twice_top tt JOIN foreign_libc fl
 JOIN pushed w2 JOIN memory x JOIN from_where fw LEFT JOIN a
-JOIN populate_measure ms JOIN blocks k JOIN touched tp JOIN life b JOIN life_again ag JOIN life_there th
+JOIN populate_measure ms JOIN blocks k JOIN touched tp
+JOIN life b JOIN life_again ag JOIN life_there th
 JOIN inside i JOIN huge hu
 LEFT JOIN libc l LEFT JOIN beside bs
 LEFT JOIN threshold h LEFT JOIN mapper p

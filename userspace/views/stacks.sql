@@ -19,8 +19,8 @@ SELECT column1 AS name, column2 AS columns FROM (VALUES ('frame_line', 'frame_id
 -- What each frame is called. usable: 0 is a source line of the program's own code, 1 a name of it,
 -- 2 a place in it without a name; 3 to 5 the same of what is installed for all programs
 -- (system_code); 6 a name of the language's library (library_code), 7 of the C library, 8 nothing.
--- as_named: a place in a program's file that has no name at all, which is as good as a name: farther
--- out there are only libraries that call it, as an event loop does.
+-- as_named: a place in a program's file that has no name at all, which is as good as a name:
+-- farther out there are only libraries that call it, as an event loop does.
 -- Code made at run time has no lines that could be installed for it: its name is as good as a line,
 -- but where an interpreter's own frames, with lines, stand beside it. A table of its own, as many
 -- views ask for stacks, each of which is a few frames.
