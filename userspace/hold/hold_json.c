@@ -336,6 +336,7 @@ void hold_json(FILE *out, const GPtrArray *processes, const struct hold_missing 
 	struct hold_sum all = { 0 }, judged = { 0 };
 	guint i;
 
+	/* Shared pages count once in the figures; the verdict on one process is what is resident. */
 	for (i = 0; i < processes->len; i++) {
 		hold_sum_add(&all, g_ptr_array_index(processes, i), true);
 		hold_sum_add(&judged, g_ptr_array_index(processes, i), processes->len > 1);

@@ -203,6 +203,9 @@ static char *files_sentence(const struct hold_sum *sum)
 
 	if (!sum->file)
 		return g_strdup("file mappings");
+	/* Several share it, and what one of them has says little of the sum. */
+	if (sum->processes > 1)
+		return g_strdup_printf("file mappings, the largest of one process %s", sum->file);
 	if (2 * sum->file_bytes >= sum->parts[PART_FILES])
 		return g_strdup_printf("file mappings, most of it of %s", sum->file);
 	format_bytes(bytes, sizeof(bytes), (double)sum->file_bytes);

@@ -77,8 +77,9 @@ def hold_of(*words: str | int, status: int = 0) -> dict[str, Any]:
 
 
 def hold(pid: int) -> dict[str, Any]:
-    (process,) = hold_of("-p", pid)["processes"]
-    assert process["pid"] == pid
+    found = hold_of("-p", pid)
+    (process,) = found["processes"]
+    assert process["pid"] == pid and process["verdict"] == found["verdict"]
     return dict(process)
 
 

@@ -126,8 +126,8 @@ static void test_zeros(void **state)
 	assert_int_equal(waitpid(child, NULL, 0), child);
 }
 
-/* Of a process with these mappings. Freed by the caller. */
-static char *sentence_of_mappings(const char *smaps)
+/* Of so many processes with these mappings. Freed by the caller. */
+static char *sentence_of_mappings(const char *smaps, unsigned int processes)
 {
 	struct hold_process process = { 0 };
 	struct hold_sum sum = { 0 };
@@ -139,7 +139,8 @@ static char *sentence_of_mappings(const char *smaps)
 	residents_init(&process.residents);
 	residents_parse(file, NULL, &process.residents);
 	fclose(file);
-	hold_sum_add(&sum, &process, false);
+	while (processes--)
+		hold_sum_add(&sum, &process, false);
 	sentence = hold_sentence(&sum);
 	residents_free(&process.residents);
 	g_array_unref(process.allocators);
@@ -149,7 +150,7 @@ static char *sentence_of_mappings(const char *smaps)
 /* Shared memory has a name, too, and is no file. */
 static void test_the_largest_file(void **state)
 {
-	g_autofree char *many = NULL, *one = NULL;
+	g_autofree char *many = NULL, *one = NULL, *shared = NULL;
 
 	(void)state;
 	many = sentence_of_mappings("7f0000000000-7f0000800000 rw-s 0 00:01 3 /dev/zero (deleted)\n"
@@ -159,12 +160,19 @@ static void test_the_largest_file(void **state)
 				    "7f0002000000-7f0002800000 r-xp 0 08:01 5 /lib/libc.so\n"
 				    "Rss: 3072 kB\n"
 				    "7f0003000000-7f0003800000 r-xp 0 08:01 6 /lib/libm.so\n"
-				    "Rss: 2048 kB\n");
+				    "Rss: 2048 kB\n",
+				    1);
 	assert_non_null(strstr(many, "9.00 MiB of 15.8 MiB"));
 	assert_non_null(strstr(many, "are file mappings, the largest 4.00 MiB of /bin/postgres."));
 	one = sentence_of_mappings("7f0001000000-7f0001800000 r-xp 0 08:01 4 /bin/postgres\n"
-				   "Rss: 4096 kB\n");
+				   "Rss: 4096 kB\n",
+				   1);
 	assert_non_null(strstr(one, "are file mappings, most of it of /bin/postgres."));
+	shared = sentence_of_mappings("7f0001000000-7f0001800000 r-xp 0 08:01 4 /bin/postgres\n"
+				      "Rss: 4096 kB\nPss: 1024 kB\n",
+				      2);
+	assert_non_null(strstr(shared,
+			       "are file mappings, the largest of one process /bin/postgres."));
 }
 
 static void test_a_zombie(void **state)
