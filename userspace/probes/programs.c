@@ -386,6 +386,9 @@ static struct memtoll_bpf *load_late(const struct memtoll_bpf *bpf,
 	if (!err)
 		return late;
 	memtoll_bpf__destroy(late);
+	/* The first start of a boot has made it, and loaded nothing with it yet. */
+	if (kernel_subset_drop())
+		return load_late(bpf, choose_late);
 	errno = -err;
 	return NULL;
 }
