@@ -70,17 +70,13 @@ SELECT m.*,
 	m.allocator_share > 0.2 AS allocator_matters, m.mapping_share > 0.2 AS mapping_matters,
 	m.userfault_share > 0.2 AS userfault_matters,
 	20 * m.swap_bytes < m.pushed_bytes AS hardly_back,
-	-- blocks of which half were there at once, and none came again, do not
-	COALESCE(m.kernel_freed >= 2 AND 2 * m.kernel_freed >= m.kernel_made
-		AND NOT m.kernel_once, 0) AS kernel_churns,
 	m.kernel_call <> '' AS kernel_followed,
 	EXISTS (SELECT 1 FROM not_captured WHERE toll = 'zero.libc') AS alloc_unprobed,
 	-- of a stack, the process that it was first seen in
 	(SELECT pid FROM stack WHERE stack_id = m.kernel_stack) AS kernel_pid,
 	(SELECT pid FROM stack WHERE stack_id = m.mapper_stack) AS mapper_pid,
 	-- settings of glibc would keep what the kernel clears, and nothing else says so
-	m.kernel_freed >= 2 AND 2 * m.kernel_freed >= m.kernel_made AND NOT m.kernel_once
-		AND m.churn_mapped >= 0.5
+	m.kernel_churns AND m.churn_mapped >= 0.5
 		AND m.kernel_call NOT LIKE 'realloc%'	-- copied then, where mremap moves it now
 		AND NOT g.glibc_storm AND (SELECT pid FROM stack WHERE stack_id = m.kernel_stack)
 			NOT IN (SELECT pid FROM glibc_pinned) AS churn_keeps,

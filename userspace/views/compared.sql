@@ -10,7 +10,7 @@ WITH
 depth AS MATERIALIZED (
 	SELECT w.stack_id, w.caller, (SELECT l.depth FROM stack_line l
 		WHERE l.stack_id = w.stack_id AND (l.depth > 0 OR NOT w.caller)
-		ORDER BY l.usable, l.depth LIMIT 1) AS depth
+		ORDER BY l.preference, l.depth LIMIT 1) AS depth
 	FROM (SELECT allocated_stack AS stack_id, 1 AS caller FROM sites
 		UNION SELECT allocated_stack, 0 FROM sites
 		UNION SELECT touched_stack, 0 FROM sites) w

@@ -138,8 +138,8 @@ line AS (
 	SELECT stack_id, function, file, line, said, name, usable,
 		SUBSTR(name, 1, 1024) || ' ' || SUBSTR(module, 1 + LENGTH(RTRIM(module,
 			REPLACE(module, '/', '')))) AS known_as,
-		ROW_NUMBER() OVER (PARTITION BY stack_id ORDER BY usable, depth) AS number
-	FROM (SELECT stack_id, function, file, line, said, name, usable, depth,
+		ROW_NUMBER() OVER (PARTITION BY stack_id ORDER BY preference, depth) AS number
+	FROM (SELECT stack_id, function, file, line, said, name, usable, preference, depth,
 		SUBSTR(module, -256) AS module FROM stack_line)
 )
 SELECT a.stack_id, a.said AS place, a.name AS function, a.file, a.line,

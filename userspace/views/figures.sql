@@ -468,8 +468,10 @@ SELECT
 	COALESCE(r.mapped >= 0.5 AND r.mean_bytes < 4194304, 0)
 		OR COALESCE(4 * s.kernel_site_bytes < b.made_bytes, 0) AS kernel_small,
 	b.made AS kernel_made, b.freed AS kernel_freed,
-	2 * MAX(ag.span_bytes, th.bytes) >= b.made_bytes
-		AND 4 * ag.again_bytes < s.kernel_site_bytes AS kernel_once,
+	-- blocks of which half were there at once, and none came again, do not
+	COALESCE(b.freed >= 2 AND 2 * b.freed >= b.made
+		AND NOT (2 * MAX(ag.span_bytes, th.bytes) >= b.made_bytes
+			AND 4 * ag.again_bytes < s.kernel_site_bytes), 0) AS kernel_churns,
 	1.0 * b.made_bytes / b.made AS kernel_block,
 	s.kernel_site_ns / b.made AS kernel_each_ns,
 	CASE WHEN s.kernel_call = 'calloc' AND c.memset_bytes_per_s > 0
