@@ -156,6 +156,19 @@ static __always_inline void sample_account(__u64 began_ns, __u64 walk_ns)
 	rates->sample_ns += sub_sat(bpf_ktime_get_ns() - began_ns, rates->walk_ns - walk_ns);
 }
 
+/*
+ * A call that reads, and is not looked at while those that are speak for the others: thinned, or at
+ * rest. Where it reads a file, by the kernel's stack, its time is that of the toll already.
+ */
+static __always_inline bool is_spoken_for(__s32 nr)
+{
+	__u32 read_fn = read_fn_of(nr);
+
+	if (read_fn == READ_FN_NONE || (fault_draw == ~0U && !calls_rest))
+		return false;
+	return read_fn == READ_FN_READ ? reads_watched_ns != ~0ULL : calls_are_watched();
+}
+
 /* Of nothing yet: no code, no call, no stack. */
 static __always_inline struct memtoll_sample *sample_new(const struct task_struct *task)
 {
@@ -238,6 +251,8 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 		struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 
 		sample->syscall = syscall_nr(regs);
+		if (is_spoken_for(sample->syscall))
+			sample->flags |= SAMPLE_SPOKEN;
 		ip = PT_REGS_IP(regs);
 		sp = PT_REGS_SP(regs);
 		bp = PT_REGS_FP(regs);

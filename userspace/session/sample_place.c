@@ -58,6 +58,20 @@ static const char *const kernel_names[] = {
 	"clear_page_rep",
 	"clear_page_orig",
 	"clear_page",
+	/* What reads a file, or a block device; sockets, pipes and the like have others. */
+	[CODE_READ] = "filemap_read",
+	"generic_file_read_iter",
+	"blkdev_read_iter",
+	"ext4_file_read_iter",
+	"xfs_file_read_iter",
+	"btrfs_file_read_iter",
+	"f2fs_file_read_iter",
+	"erofs_file_read_iter",
+	"shmem_file_read_iter",
+	"nfs_file_read",
+	"fuse_file_read_iter",
+	"ovl_read_iter",
+	"zpl_iter_read",
 };
 
 void sample_judge_prepare(struct sample_judge *judge)
@@ -84,13 +98,20 @@ static bool in_code(const struct sample_judge *judge, enum kernel_code first, en
 	return false;
 }
 
+/* In a read of a file that is looked at, or that those which are speak for. */
+static bool is_reading(const struct sample_judge *judge, const struct memtoll_sample *sample)
+{
+	return sample->flags & SAMPLE_READ ||
+	       (sample->flags & SAMPLE_SPOKEN && in_code(judge, CODE_READ, CODE_COUNT, sample));
+}
+
 /*
  * A fault that the kernel takes for the program: get_user_pages(), for ioctl, process_vm_writev,
  * io_uring_register. In a mapping call or a read that is watched it is part of that one's record.
  */
 static bool is_populating(const struct sample_judge *judge, const struct memtoll_sample *sample)
 {
-	return !sample->map_fn && !(sample->flags & SAMPLE_READ) && judge->code[CODE_ENTRY].end &&
+	return !sample->map_fn && !is_reading(judge, sample) && judge->code[CODE_ENTRY].end &&
 	       !in_code(judge, CODE_ENTRY, CODE_PROBE, sample) &&
 	       !in_code(judge, CODE_NO_CLEAR, CODE_PAGES, sample);
 }
@@ -114,7 +135,7 @@ enum place sample_place(const struct sample_judge *judge, const struct memtoll_s
 			return PLACE_PAGES;
 		if (sample->map_fn)
 			return PLACE_MAP;
-		if (sample->flags & SAMPLE_READ)
+		if (is_reading(judge, sample))
 			return PLACE_READ;
 		if (in_code(judge, CODE_PAGES, CODE_CLEAR, sample))
 			return PLACE_PAGES;
@@ -135,8 +156,7 @@ enum place sample_place(const struct sample_judge *judge, const struct memtoll_s
 
 bool sample_clears_page(const struct sample_judge *judge, const struct memtoll_sample *sample)
 {
-	return !(sample->flags & SAMPLE_USER) &&
-	       in_code(judge, CODE_CLEAR_PAGE, CODE_COUNT, sample);
+	return !(sample->flags & SAMPLE_USER) && in_code(judge, CODE_CLEAR_PAGE, CODE_READ, sample);
 }
 
 unsigned int sample_fn_of_symbol(const char *symbol)

@@ -43,7 +43,8 @@ enum kernel_code {
 	CODE_PAGES = 15,
 	CODE_CLEAR = 24,
 	CODE_CLEAR_PAGE = 26,
-	CODE_COUNT = 30
+	CODE_READ = 30,
+	CODE_COUNT = 43
 };
 
 struct sample_judge {
