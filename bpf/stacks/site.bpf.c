@@ -22,8 +22,11 @@ struct site_note {
 	__u32 tgid;
 	__u16 at;   /* it stands that many bytes above the call's stack pointer; NOTE_* */
 	__u8 wraps; /* others were seen there */
-	__u8 deep;  /* here or further on */
+	__u8 deep;  /* here or further on: bit 0; above it its rank, as note_rank() has it */
 };
+
+#define NOTE_DEEP 1
+#define NOTE_RANK_SHIFT 1
 
 static struct site_note site_notes[1 << SITE_NOTES_LOG];
 
@@ -45,12 +48,27 @@ static __always_inline struct site_note *note_find(__u64 id)
 
 #define NOTE_BEING_MADE 1 /* no id */
 
-/* A place that is free, or of a process that has gone. */
-static __always_inline bool note_take(struct site_note *note, __u32 tgid, __u64 id)
+/*
+ * Which notes give way to others: those of chains that go farther out, of which there are many times
+ * as many, while who calls a wrapper matters more than who calls that. Who calls free matters less
+ * than who allocates.
+ */
+static __always_inline __u32 note_rank(const struct thread *thread, __u32 callers)
+{
+	return callers + (thread->in_fn == FN_FREE);
+}
+
+/* A place that is free, of a process that has gone, or of a note of a higher rank. */
+static __always_inline bool note_gives_way(const struct site_note *note, __u32 rank)
+{
+	return !note->id || note->deep >> NOTE_RANK_SHIFT > rank || !process_get(note->tgid);
+}
+
+static __always_inline bool note_take(struct site_note *note, __u32 tgid, __u64 id, __u32 rank)
 {
 	__u64 before = note->id;
 
-	if (before == NOTE_BEING_MADE || (before && process_get(note->tgid)))
+	if (before == NOTE_BEING_MADE || !note_gives_way(note, rank))
 		return false;
 	if (__sync_val_compare_and_swap(&note->id, before, NOTE_BEING_MADE) != before)
 		return false;
@@ -58,7 +76,7 @@ static __always_inline bool note_take(struct site_note *note, __u32 tgid, __u64 
 	note->tgid = tgid;
 	note->at = NOTE_NEW;
 	note->wraps = 0;
-	note->deep = 0;
+	note->deep = rank << NOTE_RANK_SHIFT;
 	/* With a barrier: the rest is there before the id is. */
 	__sync_val_compare_and_swap(&note->id, NOTE_BEING_MADE, id);
 	return true;
@@ -67,10 +85,10 @@ static __always_inline bool note_take(struct site_note *note, __u32 tgid, __u64 
 #define NOTE_NOWHERE (1 << SITE_NOTES_LOG)
 
 /*
- * Where the note of an id is; NOTE_NOWHERE: both places are taken, and its callers are left out. A
- * global function: looked at once by the verifier, not for each caller.
+ * Where the note of an id is, of this rank; NOTE_NOWHERE: both places are taken, and its callers are
+ * left out. A global function: looked at once by the verifier, not for each caller.
  */
-__u32 site_note_make(__u32 tgid, __u64 id)
+__u32 site_note_make(__u32 tgid, __u64 id, __u32 rank)
 {
 	__u32 at = note_place(id);
 
@@ -78,17 +96,16 @@ __u32 site_note_make(__u32 tgid, __u64 id)
 		return at;
 	if (site_notes[at + 1].id == id)
 		return at + 1;
-	if (note_take(&site_notes[at], tgid, id))
+	if (note_take(&site_notes[at], tgid, id, rank))
 		return at;
-	return note_take(&site_notes[at + 1], tgid, id) ? at + 1 : NOTE_NOWHERE;
+	return note_take(&site_notes[at + 1], tgid, id, rank) ? at + 1 : NOTE_NOWHERE;
 }
 
-static __always_inline bool note_is_wanted(__u64 id)
+static __always_inline bool note_is_wanted(__u64 id, __u32 rank)
 {
 	__u32 at = note_place(id);
 
-	return !site_notes[at].id || !site_notes[at + 1].id || !process_get(site_notes[at].tgid) ||
-	       !process_get(site_notes[at + 1].tgid);
+	return note_gives_way(&site_notes[at], rank) || note_gives_way(&site_notes[at + 1], rank);
 }
 
 /*
@@ -113,14 +130,15 @@ int site_learn(struct thread *thread, __u32 tgid, __u64 id)
 		.process_table = process ? process->unwind_table : 0,
 	};
 	for (i = 0; i <= SITE_CALLERS; i++) {
-		__u32 place = site_note_make(tgid, id);
+		__u32 place = site_note_make(tgid, id, note_rank(thread, i));
 		struct site_note *note;
 
 		if (place >= NOTE_NOWHERE)
 			break;
 		places[i] = place;
 		note = &site_notes[place];
-		if (note->at == NOTE_LAST)
+		/* It may have given way to another meanwhile. */
+		if (note->id != id || note->at == NOTE_LAST)
 			break;
 		if (i == SITE_CALLERS || unwind_step(walk) != 1 || walk->irregular) {
 			note->at = NOTE_LAST;
@@ -141,7 +159,7 @@ int site_learn(struct thread *thread, __u32 tgid, __u64 id)
 	}
 	for (i = 0; i <= SITE_CALLERS; i++)
 		if (i < deep)
-			site_notes[places[i] & (NOTE_NOWHERE - 1)].deep = 1;
+			site_notes[places[i] & (NOTE_NOWHERE - 1)].deep |= NOTE_DEEP;
 	return 0;
 }
 
@@ -161,11 +179,11 @@ __u64 site_by_notes(struct thread *thread, __u64 id)
 		return id;
 	thread->site_unknown = 0;
 	words[0] = thread->call.caller;
-	if (!words[0] || (note && !note->deep && bpf_get_prandom_u32() & 7))
+	if (!words[0] || (note && !(note->deep & NOTE_DEEP) && bpf_get_prandom_u32() & 7))
 		return id;
 	for (i = 0; i < SITE_CALLERS; i++) {
 		if (!note) {
-			thread->site_unknown = note_is_wanted(id);
+			thread->site_unknown = note_is_wanted(id, note_rank(thread, i));
 			break;
 		}
 		if (note->at == NOTE_NEW || note->at == NOTE_LAST ||

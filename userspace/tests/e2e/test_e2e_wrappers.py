@@ -14,6 +14,8 @@ pytestmark = pytest.mark.root
 
 ROUNDS = 5003
 MAPPED_ROUNDS = 211
+# Callers of one wrapper, each by so many ways: sixteen callers' callers, and as many of theirs; and main() once.
+PLACES, WAYS = 1009, 16
 # Calls that a site may get of others before it is seen to have several callers: one in eight is looked at.
 UNSEEN = 128
 
@@ -59,3 +61,51 @@ def test_mappings_belong_to_who_asked_for_them(out: Path, program: Path, wrapper
     places = [f"wrapped.cc:{site_line('wrapped.cc', name)} ({name}" for name in ("once", "twice")]
     assert sum(place in advice["map-storm"] for place in places) == 1
     assert "at_start" not in advice["map-storm"]
+
+
+def many_places(directory: Path) -> Path:
+    lines = [
+        "#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>",
+        '#define APART(n) __asm__ volatile("" : : "i"(n) : "memory")',
+        "static void *volatile sink;",
+        "__attribute__((noinline)) static void *xmalloc(size_t n) { void *b = malloc(n); APART(0); return b; }",
+        *(
+            f"__attribute__((noinline)) static void place_{i}(void) {{ free(sink = xmalloc(3001)); APART({i}); }}"
+            for i in range(PLACES)
+        ),
+        f"static void (*const places[])(void) = {{ {', '.join(f'place_{i}' for i in range(PLACES))} }};",
+        *(f"__attribute__((noinline)) static void near_{i}(int k) {{ places[k](); APART({i}); }}" for i in range(WAYS)),
+        f"static void (*const nears[])(int) = {{ {', '.join(f'near_{i}' for i in range(WAYS))} }};",
+        *(
+            f"__attribute__((noinline)) static void far_{i}(int j, int k) {{ nears[j](k); APART({i}); }}"
+            for i in range(WAYS)
+        ),
+        f"static void (*const fars[])(int, int) = {{ {', '.join(f'far_{i}' for i in range(WAYS))} }};",
+        "int main(void) {",
+        '    printf("{\\"pid\\": %d}\\n", getpid()); fflush(stdout);',
+        f"    for (int k = 0; k < {PLACES}; k++) {{",
+        "        places[k]();",
+        f"        for (int i = 0; i < {WAYS}; i++) for (int j = 0; j < {WAYS}; j++) fars[i](j, k);",
+        "    }",
+        "}",
+    ]
+    source, path = directory / "places.c", directory / "places"
+    source.write_text("\n".join(lines) + "\n")
+    subprocess.run([tool("gcc"), "-O1", "-g", source, "-o", path], check=True, timeout=60)
+    return path
+
+
+def test_of_a_thousand_callers_each_has_its_own(out: Path, tmp_path: Path) -> None:
+    """Their callers are a hundred times as many, and no more than these matter."""
+    recording = record(out, command=[many_places(tmp_path)])
+    calls = dict(
+        recording.query(
+            """SELECT f.function, SUM(c.calls) FROM call c JOIN stack_frame s ON s.stack_id = c.stack_id AND s.depth = 2
+            JOIN frame f ON f.frame_id = s.frame_id WHERE c.call = 'malloc' AND f.function LIKE 'place_%' GROUP BY 1"""
+        )
+    )
+    every = WAYS * WAYS + 1
+    # One or another whose stack was walked before the program's code was known ends there: unwind_mapping.
+    assert 0.99 * PLACES * every <= sum(calls.values()) <= PLACES * every
+    # Of those whose notes have no room, some thirty by where they lie, all are the first one's.
+    assert sum(count == every for count in calls.values()) >= 0.9 * PLACES, sorted(calls.values())
