@@ -53,6 +53,7 @@ TELLS_NOTHING = {
     "own_cache": {"program", "setting"},
     "hit": {"probe"},
     "watch": {"call"},
+    "watch_process": {"call"},
     "watch_passed": {"call"},
     "watch_event": {"call", "event"},
     "thinned": {"what"},

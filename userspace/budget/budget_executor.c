@@ -11,6 +11,7 @@
 #include "budget/syscall_idle.h"
 #include "budget/thinned.h"
 #include "budget/thinning.h"
+#include "budget/watched_times.h"
 #include "events/names.h"
 #include "events/rates.h"
 #include "memtoll.skel.h"
@@ -64,10 +65,7 @@ struct watched_slice {
 	struct memtoll_gaps idle_gaps;
 };
 
-/*
- * How many system calls there are: by those in windows, over the program's own CPU time there, of
- * about the last second. What counting them costs is taken out of that time.
- */
+/* How many system calls there are: by those in windows, over the program's own CPU time there. */
 struct syscall_rate {
 	bool counting;
 	struct governor_reading opened;
@@ -104,6 +102,7 @@ struct budget {
 	uint64_t until_ns;		    /* counting ends by itself then; UINT64_MAX: never */
 	struct watched_slice slice;
 	struct watched_slice ended;
+	struct watched_times *times; /* of each process */
 };
 
 struct budget *budget_new(const struct budget_config *config,
@@ -115,6 +114,7 @@ struct budget *budget_new(const struct budget_config *config,
 
 	budget->config = *config;
 	budget->paid = paid_prices_of(prices);
+	budget->times = watched_times_new();
 	budget->counting_price_ns = prices->syscall_counted.hit_ns;
 	budget->syscall_price_ns = prices->syscall.hit_ns;
 	budget->counting = budget->attached = GROUPS_ALL;
@@ -137,6 +137,7 @@ void budget_free(struct budget *budget)
 	if (!budget)
 		return;
 	governor_free(budget->governor);
+	watched_times_free(budget->times);
 	g_free(budget);
 }
 
@@ -307,11 +308,9 @@ void budget_begin(struct budget *budget)
 	budget->unwatched_maps = budget->accounted_rates.unwatched_maps;
 	budget->looked.rates = budget->accounted_rates;
 	budget->looked.now_ns = budget->accounted_ns;
+	watched_times_change(budget->times, budget->accounted_ns, budget->counting);
 	budget_step(budget);
-	/*
-	 * Finding what to probe may take any time: counting ends by itself only from the next step
-	 * on.
-	 */
+	/* Finding what to probe may take any time: nothing ends by itself before the next step. */
 	budget->config.bpf->data->open_until_ns = budget->until_ns = UINT64_MAX;
 }
 
@@ -335,7 +334,7 @@ static uint32_t functions_of(unsigned int groups)
 	return functions;
 }
 
-static void set_counting(struct budget *budget, unsigned int counting)
+static void set_counting(struct budget *budget, unsigned int counting, uint64_t now)
 {
 	int group;
 
@@ -346,6 +345,7 @@ static void set_counting(struct budget *budget, unsigned int counting)
 	}
 	budget->counting = counting;
 	budget->config.bpf->bss->idle_fns = functions_of(GROUPS_ALL & ~counting);
+	watched_times_change(budget->times, now, counting);
 }
 
 static void set_attached(struct budget *budget, unsigned int attached)
@@ -383,10 +383,7 @@ static void account_idle(struct budget *budget, const struct governor_reading *r
 	slice->idle_cpu_ns += reading->cpu_ns - budget->idle_since.cpu_ns;
 }
 
-/*
- * Where windows that had ended by themselves begin again, hits are idle until the BPF side knows
- * it: the reading that says how many is one taken after that.
- */
+/* Where windows that had ended by themselves begin again, hits are idle until the BPF side knows it. */
 static void change_counting(struct budget *budget, unsigned int counting,
 			    struct governor_reading *reading)
 {
@@ -396,37 +393,20 @@ static void change_counting(struct budget *budget, unsigned int counting,
 		account_idle(budget, reading);
 	}
 	account(budget, reading);
-	set_counting(budget, counting);
+	set_counting(budget, counting, reading->now_ns);
 	budget->idle_since = *reading;
 }
 
-static uint64_t part_way(uint64_t from, uint64_t to, double part)
-{
-	return from + part * (to - from);
-}
-
-/*
- * An estimated reading at a time between two others. What goes on steadily is divided by the clock;
- * the calls counted were all before, the idle hits after.
- */
+/* An estimated reading at a time between two others: what goes on steadily is divided by the clock. */
 static struct governor_reading between(const struct governor_reading *before,
 				       const struct governor_reading *after, uint64_t at_ns)
 {
 	double part = 1.0 * (at_ns - before->now_ns) / (after->now_ns - before->now_ns);
-	const struct memtoll_rates *first = &before->rates, *last = &after->rates;
 	struct governor_reading at = *after;
 
 	at.now_ns = at_ns;
-	at.cpu_ns = part_way(before->cpu_ns, after->cpu_ns, part);
-	at.rates.faults = part_way(first->faults, last->faults, part);
-	at.rates.passed_faults = part_way(first->passed_faults, last->passed_faults, part);
-	at.rates.maps = part_way(first->maps, last->maps, part);
-	at.rates.passed_maps = part_way(first->passed_maps, last->passed_maps, part);
-	at.rates.reads = part_way(first->reads, last->reads, part);
-	at.rates.passed_reads = part_way(first->passed_reads, last->passed_reads, part);
-	at.rates.plain_reads = part_way(first->plain_reads, last->plain_reads, part);
-	memcpy(at.rates.idle, first->idle, sizeof(at.rates.idle));
-	at.rates.idle_gaps = first->idle_gaps;
+	at.cpu_ns = before->cpu_ns + part * (after->cpu_ns - before->cpu_ns);
+	rates_between(&before->rates, &after->rates, part, &at.rates);
 	return at;
 }
 
@@ -448,11 +428,20 @@ static void count_until(struct budget *budget, uint64_t until_ns, struct governo
 	ended = between(&budget->looked, reading,
 			CLAMP(shut_ns, budget->looked.now_ns, reading->now_ns));
 	account(budget, &ended);
-	set_counting(budget, budget->counting & 1U << GROUP_READ);
+	set_counting(budget, budget->counting & 1U << GROUP_READ, ended.now_ns);
 	budget->idle_since = ended;
 	account(budget, reading);
 	account_idle(budget, reading);
 	budget->idle_since = *reading;
+}
+
+static void divide_time(void *context, struct target *target)
+{
+	struct budget *budget = context;
+
+	watched_times_read(budget->times, target->pid, target->start_ns,
+			   target->exited ? target->ended_ns : budget->looked.now_ns,
+			   target->cpu_seen_ns);
 }
 
 static void look(struct budget *budget, struct governor_reading *reading)
@@ -461,6 +450,8 @@ static void look(struct budget *budget, struct governor_reading *reading)
 	if (reading->now_ns > budget->until_ns)
 		count_until(budget, reading->now_ns + LATE_NS, reading);
 	budget->looked = *reading;
+	if (budget->governor)
+		targets_each(budget->config.targets, divide_time, budget);
 }
 
 void budget_end(struct budget *budget)
@@ -482,6 +473,7 @@ void budget_end_slice(struct budget *budget)
 
 	look(budget, &reading);
 	account(budget, &reading);
+	watched_times_end_slice(budget->times);
 	budget->ended = budget->slice;
 	budget->slice.events = (struct events){};
 	budget->slice.thinned = (struct thinned){};
@@ -660,10 +652,22 @@ static int write_events(struct budget *budget, const char *call, const struct wa
 	return err;
 }
 
+void budget_called(struct budget *budget, pid_t pid)
+{
+	watched_times_called(budget->times, pid);
+}
+
+static int write_missed(struct budget *budget, const char *call, const struct watched *watched)
+{
+	return watched->missed ? recording_watch(budget->config.recording, call, watched->windows,
+						 watched->ns, watched->cpu_ns) :
+				 0;
+}
+
 int budget_write(struct budget *budget)
 {
 	const struct watched *watched;
-	unsigned int fn;
+	unsigned int fn, missed = 0;
 	int err = paid_prices_write(&budget->paid, &budget->first_rates, &budget->accounted_rates,
 				    budget->config.recording);
 
@@ -677,8 +681,8 @@ int budget_write(struct budget *budget)
 		watched = &budget->ended.groups[probe_group_of(fn)];
 		if (!watched->missed)
 			continue;
-		err = recording_watch(budget->config.recording, fn_name(fn), watched->windows,
-				      watched->ns, watched->cpu_ns);
+		missed |= 1U << probe_group_of(fn);
+		err = write_missed(budget, fn_name(fn), watched);
 		if (!err)
 			err = write_events(budget, fn_name(fn), watched);
 		if (!err && budget->ended.idle_fns & 1U << fn)
@@ -686,13 +690,9 @@ int budget_write(struct budget *budget)
 						     budget->ended.idle_calls[fn],
 						     budget->ended.idle_cpu_ns);
 	}
-	watched = &budget->ended.groups[GROUP_READ];
-	if (watched->missed && !err)
-		err = recording_watch(budget->config.recording, "read_other", watched->windows,
-				      watched->ns, watched->cpu_ns);
-	watched = &budget->ended.calls;
-	if (watched->missed && !err)
-		err = recording_watch(budget->config.recording, "syscall", watched->windows,
-				      watched->ns, watched->cpu_ns);
-	return err;
+	if (!err)
+		err = watched_times_write(budget->times, missed, budget->config.recording);
+	if (!err)
+		err = write_missed(budget, "read_other", &budget->ended.groups[GROUP_READ]);
+	return err ? err : write_missed(budget, "syscall", &budget->ended.calls);
 }

@@ -58,6 +58,9 @@ void budget_window_until(struct budget *budget, uint64_t until_ns);
 /* How many calls of the slice that has ended each one that its windows saw stands for. */
 double budget_syscalls_scale(const struct budget *budget);
 
+/* Allocator calls of this process were seen in the slice that has ended. */
+void budget_called(struct budget *budget, pid_t pid);
+
 /* For the slice that has ended, write the functions that were not watched all of it. */
 int budget_write(struct budget *budget);
 

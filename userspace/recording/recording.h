@@ -462,6 +462,12 @@ int recording_hit(struct recording *recording, pid_t pid, const char *probe, uin
 int recording_watch(struct recording *recording, const char *call, uint64_t windows,
 		    uint64_t watched_ns, uint64_t watched_cpu_ns);
 /*
+ * CPU time of one process in the slice, and what of it was in windows of the function's group, which
+ * malloc, calloc or realloc stands for.
+ */
+int recording_watch_process(struct recording *recording, const char *call, pid_t pid,
+			    uint64_t windows, uint64_t cpu_ns, uint64_t watched_cpu_ns);
+/*
  * Its calls that were counted after windows and not looked at, and the target's CPU time meanwhile.
  */
 int recording_watch_passed(struct recording *recording, const char *call, uint64_t calls,

@@ -160,6 +160,7 @@ const char *const recording_statements[STMT_COUNT] = {
 		     " hits = hits + excluded.hits",
 	[STMT_WATCH] = "INSERT INTO watch VALUES (?, ?, ?, ?, ?)",
 	[STMT_WATCH_PASSED] = "INSERT INTO watch_passed VALUES (?, ?, ?, ?)",
+	[STMT_WATCH_PROCESS] = "INSERT INTO watch_process VALUES (?, ?, ?, ?, ?, ?)",
 	[STMT_WATCH_EVENT] = "INSERT INTO watch_event VALUES (?, ?, ?, ?, ?)",
 	[STMT_THINNED] = "INSERT INTO thinned VALUES (?, ?, ?, ?)",
 	[STMT_PAGE_DROP] = "INSERT INTO page_drop VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO"
@@ -579,39 +580,6 @@ int recording_hit(struct recording *recording, pid_t pid, const char *probe, uin
 {
 	return STORE(recording, STMT_HIT, signed_int(recording->slice), signed_int(pid),
 		     text(probe), count(hits));
-}
-
-int recording_watch(struct recording *recording, const char *call, uint64_t windows,
-		    uint64_t watched_ns, uint64_t watched_cpu_ns)
-{
-	return STORE(recording, STMT_WATCH, signed_int(recording->slice), text(call),
-		     count(windows), count(watched_ns), count(watched_cpu_ns));
-}
-
-int recording_watch_passed(struct recording *recording, const char *call, uint64_t calls,
-			   uint64_t cpu_ns)
-{
-	return STORE(recording, STMT_WATCH_PASSED, signed_int(recording->slice), text(call),
-		     count(calls), count(cpu_ns));
-}
-
-int recording_watch_event(struct recording *recording, const char *call, const char *event,
-			  uint64_t watched, uint64_t all)
-{
-	return STORE(recording, STMT_WATCH_EVENT, signed_int(recording->slice), text(call),
-		     text(event), count(watched), count(all));
-}
-
-int recording_thinned(struct recording *recording, const char *what, uint64_t seen, uint64_t passed)
-{
-	return STORE(recording, STMT_THINNED, signed_int(recording->slice), text(what), count(seen),
-		     count(passed));
-}
-
-int recording_hit_gap(struct recording *recording, const char *hit, const struct memtoll_gaps *gaps)
-{
-	return STORE(recording, STMT_HIT_GAP, signed_int(recording->slice), text(hit),
-		     count(gaps->count), count(gaps->low_ns));
 }
 
 int recording_sampled(struct recording *recording, const char *call,

@@ -42,10 +42,7 @@
 #include "targets/nameless.h"
 #include "targets/targets.h"
 
-/*
- * Sweeps kept one by one, for pictures; all are in the sums. In long recordings no more than a
- * picture can show: some 60 MB, then at most 600 MB a day.
- */
+/* Sweeps kept one by one, for pictures, of which long ones show no more; all are in the sums. */
 #define RUNS_PER_SLICE 20000
 #define RUNS_AT_FIRST 1000000
 #define RUNS_PER_LATER_SLICE 100
@@ -396,6 +393,7 @@ static void on_call_sum(void *context, const void *key_data, const uint64_t *del
 	hits_of(writer->consumers->hits, key.tgid)->calls[key.fn] +=
 		fact.timed_calls + fact.sum.untimed_calls + fact.sum.nested_calls;
 	cpu_samples_called(writer->consumers->samples, key.fn, key.stack_id);
+	budget_called(writer->config.budget, key.tgid);
 	key.stack_id = fact.stack_id = shared_sites_get(writer->sites, key.stack_id);
 	want_stack(writer, key.stack_id);
 	keep_first_error(writer, recording_call(writer->config.recording, &fact));

@@ -30,6 +30,7 @@ struct target {
 	const char *role; /* "target" or "child" */
 	uint64_t start_ns;
 	bool exited;
+	uint64_t ended_ns;	  /* when it has */
 	bool brief;		  /* one of a storm, and nobody has looked at it */
 	bool changed;		  /* files were mapped since it was last looked at */
 	struct counters now;	  /* last reading */

@@ -55,14 +55,14 @@ void followed_end(struct targets *targets, struct followed *followed, int exit_c
 			followed_use_counted(followed, record->minor_faults, record->major_faults);
 	}
 	target->exited = true;
+	target->ended_ns = record ? record->time_ns : now_ns();
 	targets->dead++;
 	if (followed->look_at_ns && (record || !followed->listed))
 		followed_record_unseen(targets, followed, record ? record->comm : "");
 	if (followed->look_at_ns && followed->look_at_ns != UINT64_MAX)
 		targets->losses.brief++;
 	followed->look_at_ns = 0;
-	recording_process_end(targets->config.recording, target->pid,
-			      record ? record->time_ns : now_ns(), exit_code);
+	recording_process_end(targets->config.recording, target->pid, target->ended_ns, exit_code);
 	starting_end(g_steal_pointer(&followed->start), NULL);
 	followed_detach(followed);
 	/*

@@ -742,6 +742,19 @@ CREATE TABLE watch (
 	PRIMARY KEY (slice, call)
 ) WITHOUT ROWID;
 
+-- Of those slices, what each process had of them of which calls were seen: of groups of functions
+-- that are watched together, which malloc (free with it), calloc and realloc (all others) stand
+-- for. What it had of earlier ones, before its first call that was seen, is in that one's row.
+CREATE TABLE watch_process (
+	slice          INTEGER NOT NULL,
+	call           TEXT NOT NULL,
+	pid            INTEGER NOT NULL,
+	windows        INTEGER NOT NULL,	-- in which it used CPU time
+	cpu_ns         INTEGER NOT NULL,	-- probes included
+	watched_cpu_ns INTEGER NOT NULL,	-- of it, in those windows
+	PRIMARY KEY (slice, call, pid)
+) WITHOUT ROWID;
+
 -- After a window the probes stay for a moment in which calls are counted and no more: these calls
 -- are in no other table. A hit costs less than half then, so that more of the time is the program's
 -- own.
@@ -980,7 +993,8 @@ INSERT INTO later_table VALUES
 	('allocator_probe'), ('latency'), ('outlier'), ('threshold'),
 	('giveback'), ('file'), ('file_read'), ('reuse'), ('reuse_distance'), ('own_cache'),
 		('watch'),
-	('watch_passed'), ('watch_event'), ('hit_gap'), ('sampled'), ('page_fill'), ('huge_look'),
+	('watch_passed'), ('watch_event'), ('watch_process'), ('hit_gap'), ('sampled'),
+	('page_fill'), ('huge_look'),
 	('page_drop'), ('handler'), ('fault_wait'), ('longest_wait'), ('reclaim_site'),
 	('advised'), ('thinned'), ('container'), ('mark'),
 	('hold_look'), ('hold_part'), ('hold_pin'), ('hold_reuse'), ('past_cache');

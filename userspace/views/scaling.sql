@@ -187,26 +187,97 @@ believed AS (
 )
 SELECT call, clock, factor, error, seen_share FROM believed WHERE place = 1;
 
+-- How far each process of which calls were seen came in slices in which a function was not always
+-- watched (watch_process; what it had before its first call is in the slice of that):
+-- its own CPU time, as call_scale's clock cpu has it, own_ns, and seen_ns of it while the function
+-- was watched. call: the one that stands for all that are watched together. windows: in how many it
+-- ran. whole: it was watched all that time, as one is that lives within a window.
+CREATE VIEW watched_process AS
+WITH
+paid AS MATERIALIZED (
+	SELECT slice, pid, SUM(ns) AS all_ns, SUM(windowed * ns) AS window_ns
+	FROM (
+		SELECT h.slice, h.pid, w.call IS NOT NULL AS windowed,
+			h.hits * COALESCE(c.hit_ns, 0.0) AS ns
+		FROM hit h LEFT JOIN probe_cost c ON c.probe = h.probe
+		LEFT JOIN watch w ON w.slice = h.slice AND w.call = h.probe
+		WHERE h.slice IN (SELECT slice FROM watch_process)
+	) GROUP BY slice, pid
+),
+came AS (
+	SELECT p.call, p.pid, p.windows, p.cpu_ns, p.watched_cpu_ns,
+		MAX(p.cpu_ns - COALESCE(c.all_ns, 0.0), 0.02 * p.cpu_ns) AS own_ns,
+		MAX(p.watched_cpu_ns - COALESCE(c.window_ns, 0.0), 0.02 * p.watched_cpu_ns)
+			AS window_own_ns,
+		COALESCE(c.all_ns - c.window_ns, 0.0) AS rest_ns
+	FROM watch_process p LEFT JOIN paid c ON c.slice = p.slice AND c.pid = p.pid
+)
+SELECT call, pid, SUM(own_ns) AS own_ns, SUM(windows) AS windows,
+	SUM(window_own_ns / (1.0 + rest_ns / MAX(own_ns, 1.0))) AS seen_ns,
+	SUM(watched_cpu_ns) >= 0.98 * SUM(cpu_ns) AS whole
+FROM came GROUP BY call, pid;
+
+-- The factor for each process and function, of what windows saw. What all called is call_scale's,
+-- and what of it was not seen is divided by how far each one came unseen, with what was seen of it;
+-- ten times the factor of all at most. What was watched as a whole is as it was seen. Where nothing
+-- tells how far, it is the factor of all. part: of what it did, what was
+-- seen. error: that of all, which is that of who makes nearly all of them; of others that ran in n
+-- windows not below 1.96 / sqrt(n) of what was not seen, since windows differ.
+CREATE VIEW process_scale AS
+WITH
+seen AS MATERIALIZED (
+	SELECT c.pid, c.call, SUM(c.calls) AS calls,
+		CASE WHEN c.call IN ('malloc', 'free') THEN 'malloc'
+			WHEN c.call = 'calloc' THEN 'calloc' ELSE 'realloc' END AS stands
+	FROM call c JOIN watch w ON w.slice = c.slice AND w.call = c.call GROUP BY c.pid, c.call
+),
+known AS (
+	SELECT n.pid, n.call, n.calls, s.factor, s.error, COALESCE(w.whole, 0) AS whole,
+		COALESCE(MIN(1.0, w.seen_ns / MAX(w.own_ns, 1.0)), 0.0) AS part,
+		COALESCE(w.windows, 0) AS windows,
+		MAX(1.0, MIN(10.0 * s.factor, COALESCE(w.own_ns
+			/ CASE WHEN w.seen_ns > 0 THEN w.seen_ns END, s.factor))) AS own_factor
+	FROM seen n JOIN call_scale s ON s.call = n.call
+	LEFT JOIN watched_process w ON w.pid = n.pid AND w.call = n.stands
+),
+levelled AS (
+	SELECT *, SUM(calls * (factor - 1.0)) OVER call / MAX(1.0, SUM(CASE WHEN whole THEN 0.0
+			ELSE calls * (own_factor - 1.0) END) OVER call) AS level,
+		calls * own_factor / MAX(SUM(calls * own_factor) OVER call, 1.0) AS share
+	FROM known WINDOW call AS (PARTITION BY call)
+)
+SELECT pid, call, part,
+	CASE WHEN whole THEN 1.0 ELSE 1.0 + level * (own_factor - 1.0) END AS factor,
+	CASE WHEN whole THEN 1.0 - part WHEN windows = 0 THEN error
+		ELSE MAX(error, (1.0 - part) * (1.0 - share) * 1.96
+			* (SELECT root FROM square_root WHERE v = 1.0 / windows)) END AS error
+FROM levelled;
+
 -- A site that no window saw may still have been called in between. By function and process that ran
 -- in slices not always watched: most_calls, which such a site had there at most (95 %: of a Poisson
 -- variable of which nothing was seen, the expectation is below 3.0); NULL where no window tells,
 -- then part, the CPU time of those slices over that of the others, says what the site's own rate
--- would come to.
+-- would come to. Not where its process was watched all that time.
 CREATE VIEW call_unseen AS
 SELECT r.call, r.pid, CASE WHEN s.seen_share > 0 THEN 3.0 * s.factor
 	* (1.0 + s.error) END AS most_calls,
 	r.ns / MAX(w.ns - r.ns, 1.0) AS part
-FROM (SELECT w.call, p.pid, 1.0 * SUM(p.cpu_ns) AS ns FROM watch w
-	JOIN process_slice p ON p.slice = w.slice WHERE p.cpu_ns > 0 GROUP BY w.call, p.pid) r
+FROM (SELECT w.call, p.pid, 1.0 * SUM(p.cpu_ns) AS ns,
+		CASE WHEN w.call IN ('malloc', 'free') THEN 'malloc'
+			WHEN w.call = 'calloc' THEN 'calloc' ELSE 'realloc' END AS stands
+	FROM watch w JOIN process_slice p ON p.slice = w.slice WHERE p.cpu_ns > 0
+	GROUP BY w.call, p.pid) r
 JOIN (SELECT pid, 1.0 * SUM(cpu_ns) AS ns FROM process_slice GROUP BY pid) w ON w.pid = r.pid
-JOIN call_scale s ON s.call = r.call;
+JOIN call_scale s ON s.call = r.call
+LEFT JOIN watched_process k ON k.pid = r.pid AND k.call = r.stands
+WHERE NOT COALESCE(k.whole, 0);
 
 -- Table call, added up over the slices and scaled where calls were missed (estimated 1); what was
 -- always watched stays the exact integer. calls_error, bytes_error: 95 % bounds of those two: the
--- function's relative error, and that of k seen calls, 1.96 sqrt(k), for which else no site had a
--- bound of its own. Its root is one Newton step from a power of two above, never too small. Of what
--- only slices watched throughout saw, it is call_unseen's. error: the relative one of the
--- function's time.
+-- process's relative error, and that of k seen calls, 1.96 sqrt(k), for which else no site had a
+-- bound of its own, less the part that was seen. Its root is one Newton step from a power of two
+-- above, never too small. Of what only slices watched throughout saw, it is call_unseen's. error:
+-- the relative one of the function's time.
 CREATE VIEW call_estimate AS
 WITH
 part AS (
@@ -225,15 +296,17 @@ part AS (
 factored AS (
 	SELECT p.*, CASE WHEN p.scaled THEN COALESCE(s.factor, 1.0) ELSE 1.0 END AS factor,
 		CASE WHEN p.scaled THEN COALESCE(s.error, 1.0) ELSE 0.0 END AS error,
+		COALESCE(s.part, 0.0) AS seen_part,
 		CASE WHEN p.calls < 4 THEN 2.0 WHEN p.calls < 16 THEN 4.0 WHEN p.calls < 64 THEN 8.0
 			WHEN p.calls < 256 THEN 16.0 WHEN p.calls < 1024 THEN 32.0
 			WHEN p.calls < 4096 THEN 64.0 WHEN p.calls < 16384 THEN 128.0
 			WHEN p.calls < 65536 THEN 256.0 ELSE p.calls / 256.0 END AS above
-	FROM part p LEFT JOIN call_scale s ON s.call = p.call
+	FROM part p LEFT JOIN process_scale s ON s.pid = p.pid AND s.call = p.call
 ),
 bounded AS (
 	SELECT f.*, CASE WHEN scaled AND calls > 0
-		THEN error + 1.96 * (above + calls / above) / 2 / calls ELSE 0.0 END AS site_error
+		THEN error + (1.0 - seen_part) * 1.96 * (above + calls / above) / 2 / calls
+		ELSE 0.0 END AS site_error
 	FROM factored f
 ),
 summed AS (	-- what a factor of 1 leaves as it is stays exact: below 2^53

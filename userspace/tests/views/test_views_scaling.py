@@ -60,6 +60,56 @@ def test_windows_are_scaled_by_own_time() -> None:
     assert low <= estimate["calls_error"] <= high
 
 
+SHORT, SHORT_CALLS = 43, 251
+
+
+def beside_a_short_one() -> Facts:
+    """Process 42 is watched for a tenth of its time in each slice; 43 lives for 2 ms within one of the windows."""
+    made = watched()
+    made.process(pid=SHORT)
+    for number in range(1, SLICES + 1):
+        row = {"slice": number, "call": "malloc", "pid": 42, "windows": 1}
+        made.row("watch_process", **row, cpu_ns=S, watched_cpu_ns=WINDOW)
+    made.row("watch_process", slice=2, call="malloc", pid=SHORT, windows=1, cpu_ns=2 * MS, watched_cpu_ns=2 * MS)
+    made.cpu(2 * MS, number=2, pid=SHORT)
+    made.row("hit", slice=2, pid=SHORT, probe="malloc", hits=SHORT_CALLS)
+    made.call("malloc", SITE + 1, SHORT_CALLS, slice=2, pid=SHORT, bytes=48, cpu_ns=round(SHORT_CALLS * short(1.0)))
+    return made
+
+
+def test_a_process_that_lived_within_a_window_is_as_it_was_seen() -> None:
+    made = beside_a_short_one()
+    rows = {row["pid"]: row for row in made.rows("SELECT * FROM call_estimate")}
+    assert rows[SHORT]["calls"] == rows[SHORT]["seen_calls"] == SHORT_CALLS
+    assert rows[SHORT]["calls_error"] <= 1
+    # All the others are of the one that was watched in part: the sum is what the factor of all says.
+    every = scale(made)["factor"] * (SLICES * CALLS + SHORT_CALLS)
+    assert rows[42]["calls"] == pytest.approx(every - SHORT_CALLS, rel=1e-4)
+    # Its bounds are those of the function.
+    assert rows[42]["error"] == pytest.approx(scale(made)["error"], rel=1e-6)
+
+
+def test_a_process_goes_by_its_own_windows() -> None:
+    """Half of what 43 did was seen, in one window: twice as much, and as uncertain as one window is."""
+    made = beside_a_short_one()
+    made.database.execute(f"UPDATE watch_process SET cpu_ns = 2 * cpu_ns WHERE pid = {SHORT}")
+    row = made.one(f"SELECT * FROM process_scale WHERE pid = {SHORT}")
+    own = 2 * MS - SHORT_CALLS * HIT
+    assert row["part"] == pytest.approx(own / (4 * MS - SHORT_CALLS * HIT), rel=1e-6)
+    (long,) = made.rows("SELECT * FROM process_scale WHERE pid = 42")
+    # 42 goes by the same clock: the level is near 1.
+    assert row["factor"] == pytest.approx(1 / row["part"], rel=0.01)
+    assert long["factor"] == pytest.approx(scale(made)["factor"], rel=0.01)
+    assert row["error"] == pytest.approx(1.96 * (1 - row["part"]), rel=0.01)
+
+
+def test_a_process_that_no_window_saw_enough_of_goes_with_the_others() -> None:
+    made = beside_a_short_one()
+    made.database.execute(f"UPDATE watch_process SET cpu_ns = {S}, watched_cpu_ns = 1000 WHERE pid = {SHORT}")
+    factor = made.one(f"SELECT factor FROM process_scale WHERE pid = {SHORT}")["factor"]
+    assert factor <= 10.5 * scale(made)["factor"]
+
+
 def test_an_estimate_is_written_as_one() -> None:
     """Some 800 k calls, of which 80,044 were seen: two digits, and a mark; what was watched always is exact."""
     made = watched()
