@@ -114,6 +114,7 @@ seeming AS MATERIALIZED (	-- calls of no resolved length are small mallocs
 ),
 profiled AS MATERIALIZED (
 	SELECT *, SUM(MAX(0.0, fast_ns)) OVER () AS seem_ns,
+		MIN(1.0, COALESCE(most_ns / MAX(1.0, SUM(small_ns) OVER ()), 1.0)) AS room,
 		weight_ns / MAX(1.0, SUM(CASE WHEN sampled THEN weight_ns
 			ELSE 0.0 END) OVER ()) AS part,
 		clear_weight / MAX(1.0, SUM(clear_weight) OVER ()) AS clear_part,
@@ -132,8 +133,8 @@ net AS MATERIALIZED (
 	SELECT *, CASE WHEN sampled THEN part * sampled_ns + clear_part * clear_ns
 			WHEN resolved THEN slow_ns + fast_ns
 				* MIN(1.0, COALESCE(most_ns / seem_ns, 1.0))
-			ELSE seeming_ns END AS net_ns,
-		CASE WHEN sampled THEN 0.0 ELSE small_ns END AS unresolved_ns,
+			ELSE slow_ns + small_ns * room END AS net_ns,
+		CASE WHEN sampled THEN 0.0 ELSE small_ns * room END AS unresolved_ns,
 		-- by how much the price of these hits may be too low: calls that seem to take
 		-- somewhat more than small mallocs do, or probes that do. One that was too high has
 		-- been seen to (probe_pace).

@@ -109,17 +109,20 @@ sampled AS (
 ),
 -- What the kernel took to clear pages, where samples tell: how fast it clears depends on whether
 -- the page is in some cache still, ten times between one that was just given back and one that
--- has been somebody else's long ago. Fewer than 16 bound it from above (Agresti and Coull, 95 %);
--- none says nothing, as in recordings in which they were not counted.
+-- has been somebody else's long ago. Fewer than 16 bound it from both sides (Agresti and Coull, 95
+-- %); none says nothing, as in recordings in which they were not counted.
 clearing AS MATERIALIZED (
-	SELECT s.pid, CASE WHEN k >= 16 THEN k / n * p.cpu_ns END AS clear_ns, p.cpu_ns * MIN(1.0,
-		(k + 2.0) / (n + 4.0) + 1.96 * (SELECT root FROM square_root
-			WHERE v = (k + 2.0) / (n + 4.0) * (n - k + 2.0) / (n + 4.0) / (n + 4.0)))
-		AS most_ns
-	FROM (SELECT pid, 1.0 * SUM(samples) AS n, 1.0 * SUM(clearing) AS k FROM sample
-		GROUP BY pid) s
-	JOIN (SELECT pid, SUM(cpu_ns) AS cpu_ns FROM process_slice GROUP BY pid) p ON p.pid = s.pid
-	WHERE k > 0
+	SELECT pid, CASE WHEN k >= 16 THEN k / n * cpu_ns END AS clear_ns,
+		cpu_ns * MAX(0.0, part - 1.96 * deviation) AS least_ns,
+		cpu_ns * MIN(1.0, part + 1.96 * deviation) AS most_ns
+	FROM (SELECT s.pid, k, n, p.cpu_ns, (k + 2.0) / (n + 4.0) AS part,
+			(SELECT root FROM square_root WHERE v = (k + 2.0) / (n + 4.0)
+				* (n - k + 2.0) / (n + 4.0) / (n + 4.0)) AS deviation
+		FROM (SELECT pid, 1.0 * SUM(samples) AS n, 1.0 * SUM(clearing) AS k FROM sample
+			GROUP BY pid) s
+		JOIN (SELECT pid, SUM(cpu_ns) AS cpu_ns FROM process_slice GROUP BY pid) p
+			ON p.pid = s.pid
+		WHERE k > 0)
 ),
 stored AS MATERIALIZED (
 	SELECT toll, pid, SUM(samples) AS samples, SUM(time_ns) AS time_ns,
@@ -160,12 +163,13 @@ SELECT f.pid, f.toll, f.time_ns, f.error_ns, f.count, f.pages * 4096 AS bytes, f
 		WHEN f.huge_pages = 0 AND f.timed_pages = 0 THEN g.most_ns END, f.time_ns), CASE
 		WHEN g.clear_ns IS NOT NULL AND f.huge_pages = 0 AND f.timed_pages = 0
 			THEN g.clear_ns
-		ELSE f.timed_ns
+		ELSE MAX(COALESCE(CASE WHEN f.huge_pages = 0 AND f.timed_pages = 0
+			THEN g.least_ns END, 0.0), f.timed_ns
 		+ CASE WHEN c.clear_4k_bytes_per_s > 0
 			THEN (f.pages - f.huge_pages - f.timed_pages) * 4096e9
 				/ c.clear_4k_bytes_per_s ELSE 0.0 END
 		+ CASE WHEN c.clear_2m_bytes_per_s > 0
-			THEN f.huge_pages * 4096e9 / c.clear_2m_bytes_per_s ELSE 0.0 END END)
+			THEN f.huge_pages * 4096e9 / c.clear_2m_bytes_per_s ELSE 0.0 END) END)
 	ELSE 0.0 END AS clear_ns, f.blocked_ns, 0.0 AS drift_ns
 FROM fault_toll f JOIN calibrated c LEFT JOIN clearing g ON g.pid = f.pid
 UNION ALL

@@ -268,6 +268,20 @@ def test_clearing_is_at_most_the_fault(plain: Facts) -> None:
     assert zero["clear_ns"] == pytest.approx(zero["time_ns"]) == pytest.approx(20_000)
 
 
+@pytest.mark.parametrize(("clearing", "rated"), [(9, False), (1, True), (0, True)])
+def test_clearing_is_no_less_than_samples_show(plain: Facts, clearing: int, rated: bool) -> None:
+    """Nine of a hundred bound it from below, where the calibrated rate, of another moment, says a fortieth."""
+    pages, samples = 100_003, 100
+    plain.fault("zero", pages, 4 * US + 100)
+    plain.samples("fault", 40, clearing=clearing)
+    plain.samples("user", samples - 40)
+    (cpu_ns,) = plain.one("SELECT SUM(cpu_ns) FROM process_slice").values()
+    part = (clearing + 2) / (samples + 4)
+    least = (part - 1.96 * (part * (1 - part) / (samples + 4)) ** 0.5) * cpu_ns
+    clear_ns = plain.toll("zero.kernel")["clear_ns"]
+    assert clear_ns == pytest.approx(pages * PAGE / 16 if rated else least, rel=1e-3)
+
+
 def test_libc_clearing_less_probes_faults_and_mapping(plain: Facts) -> None:
     site = plain.stack(("calloc", "", 0), ("main", "/src/a.c", 3))
     calls, cleared, faults = 101, 97, 1_009
@@ -327,6 +341,22 @@ def test_nothing_but_short_mallocs_is_not_over_corrected(plain: Facts, off_ns: f
     notes = " ".join(row["text"] for row in plain.rows("SELECT text FROM note"))
     assert "low confidence" in notes and "small mallocs" in notes
     assert [row["code"] for row in plain.rows("SELECT code FROM finding")] == ["none"]
+
+
+def test_short_calls_take_no_more_than_samples_have_room_for(plain: Facts) -> None:
+    """The calibration says a fiftieth; of four hundred samples none was in the allocator."""
+    calls, samples = 1_000_003, 400
+    plain.database.execute("DELETE FROM process_slice")
+    short_mallocs(plain, calls, 0, rest_ns=80 * MS)
+    plain.samples("probe", 355)
+    plain.samples("user", samples - 355)
+    (cpu_ns,) = plain.one("SELECT SUM(cpu_ns) FROM process_slice").values()
+    part = 2 / (samples + 4)
+    most = (part + 1.96 * (part * (1 - part) / (samples + 4)) ** 0.5) * cpu_ns
+    assert most < 0.7 * calls * MALLOC_NS
+    alloc = plain.toll("alloc")
+    assert alloc["time_ns"] == pytest.approx(most, rel=1e-3)
+    assert alloc["low_ns"] == 0
 
 
 def test_slow_calls_are_measured_among_short_ones(plain: Facts) -> None:
