@@ -80,7 +80,8 @@ FUZZERS := $(patsubst userspace/tests/fuzz/%.c,$(O)/fuzz/%,$(wildcard userspace/
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all help deps deps-lint deps-test demo test test-measure test-kernels test-mutants test-margins \
+.PHONY: all help deps deps-lint deps-test demo test test-extras test-measure test-kernels test-mutants \
+	test-margins \
 	bench bench-table fuzz soak check tests-build lint lint-format lint-tidy format clean
 
 all: deps ## build memtoll (default)
@@ -122,6 +123,9 @@ RUN = MEMTOLL=$(abspath $(O)/memtoll) MEMTOLL_SAN=$(abspath $(O)/san/memtoll) us
 
 test: tests-build ## all that is true on any machine; asks for root only for what traces
 	$(Q)$(RUN) test $(PLAIN_TESTS) $(SAN_TESTS)
+
+test-extras: tests-build ## the optional parts of the Python package, in an environment that has what they need
+	$(Q)$(RUN) extras
 
 test-measure: tests-build ## what decides by times and prices; wants a quiet machine
 	$(Q)$(RUN) measure

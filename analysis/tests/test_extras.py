@@ -61,7 +61,7 @@ def test_ten_thousand_recordings(python: Path) -> None:
     assert re.search(r"^3 passed in ", out, re.MULTILINE), out
 
 
-@pytest.mark.slow
+@pytest.mark.extras
 def test_extras(python: Path) -> None:
     """By one process: others run beside it, and each more would import pandas, Arrow, Dask and the like again."""
     out = run([python, "-m", "pytest", *OPTIONS, "-rp", TESTS], environment())
