@@ -44,7 +44,7 @@ FEW = 0.05
 WHOLE = 0.95
 # Rounds after which HotSpot has compiled what makes them: by far more than its thresholds, of some 15,000 calls.
 COMPILED = 500_000
-COMPILED_AT_ONCE = 20_000
+COMPILED_AT_ONCE = 5_000
 # The collector's threads wait for one another without sleeping: where one has no CPU, for longer than the program runs.
 ALONE = ("-Xmx256m", "-XX:ParallelGCThreads=1", "-XX:ConcGCThreads=1")
 SHORT = "300ms"  # of what nothing is measured
@@ -90,7 +90,7 @@ def test_code_that_it_made_has_names(out: Path, classes: Path) -> None:
     """As it was started by somebody who thought of no tracer: without frame pointers, and with its second compiler."""
     with jvm.started(classes, "Clears", str(MIB), options=(*ALONE, *jvm.AT_ONCE)) as program:
         jvm.compiled(program, COMPILED_AT_ONCE)
-        recording = record(out, "--jvm-perfmap", "-d", "3s", "-p", str(program.pid), exact=False)
+        recording = record(out, "--jvm-perfmap", "-d", "2s", "-p", str(program.pid), exact=False)
         assert "jvm-perfmap" not in recording.result.stderr
         assert not left_in(Path("/tmp"), program.pid)
         goes_on(program)

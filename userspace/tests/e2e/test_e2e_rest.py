@@ -13,9 +13,9 @@ from harness import MIB, PAGE, Recording, record, workload
 
 pytestmark = pytest.mark.root
 
-CALLS = 701
+CALLS = 353
 BLOCK, BLOCKS, PASSES = 512, 1009, 4001
-COPIED, CHILDREN = 101, 20_011
+COPIED, CHILDREN = 101, 10_007
 # What counting takes of a program that does nothing but fault is ten times as much on any machine.
 LIMIT = ("--overhead-limit", "0.5%")
 
@@ -53,9 +53,9 @@ def test_children_are_counted(out: Path) -> None:
 
 def test_each_process_has_its_own(out: Path) -> None:
     """Beside another storm of another kind, with less than a CPU for each: nobody's faults are the other's."""
-    calls = CALLS // 3
+    calls = CALLS // 2
     storm = [str(workload("storms")), "advise", str(calls), "1", str(16 * MIB)]
-    copies = [str(workload("cow_fork")), str(COPIED * PAGE), str(CHILDREN // 4)]
+    copies = [str(workload("cow_fork")), str(COPIED * PAGE), str(CHILDREN // 2)]
     lines = f"{shlex.join(storm)} & {shlex.join(copies)} & {shlex.join(storm)} & wait"
     recording = record(out, *LIMIT, command=["sh", "-c", lines], exact=False)
     assert_all_counted(recording)

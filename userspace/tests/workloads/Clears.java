@@ -35,7 +35,7 @@ public class Clears {
 
 		UntilLine.begin();
 		while (!UntilLine.over) {
-			for (int i = 0; i < 10007 && !UntilLine.over; i++, rounds++)
+			for (int i = 0; i < 1009 && !UntilLine.over; i++, rounds++)
 				if (direct)
 					answerDirectly(bytes);
 				else
