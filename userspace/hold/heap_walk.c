@@ -471,7 +471,8 @@ static void walk_once(struct heap_walk *walk, struct heap_chunks *out)
 /*
  * What fits no chunk may have been changing, or the walk was led there by what is left of a chunk
  * that has been joined to another: again from the start. What is there every time, also after a
- * pause, is corrupt.
+ * pause, is corrupt; not where a search for the arena's mappings missed some of them, since then the
+ * start itself may be what is left of a chunk.
  */
 static void run_heap(struct heap_walk *walk, guint number)
 {
@@ -495,7 +496,8 @@ static void run_heap(struct heap_walk *walk, guint number)
 		walk_once(walk, out);
 		same += out->damages && !memcmp(&out->damage, &last, sizeof(last));
 	}
-	out->corrupt = same == WALKS_MAX - 1 && walk->pauses < PAUSES_MAX;
+	out->corrupt = same == WALKS_MAX - 1 && walk->pauses < PAUSES_MAX &&
+		       !(out->heap->searched && walk->heaps->lost_heaps);
 }
 
 void heap_walk_init(struct heap_walk *walk, const struct memory_view *view,

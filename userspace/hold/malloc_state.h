@@ -53,8 +53,9 @@ struct malloc_heap {
 	uint64_t limit;	 /* of how far it may have grown since */
 	uint64_t top;	 /* 0: the arena's top is in another one */
 	uint32_t arena;
-	bool main; /* of the main arena: by sbrk(2), or in its place by mmap(2) */
-	bool brk;  /* the top ends at the program break: it can be trimmed */
+	bool main;     /* of the main arena: by sbrk(2), or in its place by mmap(2) */
+	bool brk;      /* the top ends at the program break: it can be trimmed */
+	bool searched; /* it was found by what its memory looks like: mapped_heaps.h */
 };
 
 struct malloc_heaps {

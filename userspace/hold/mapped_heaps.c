@@ -105,6 +105,7 @@ static void take(void *context, const struct page_range *pages, uint64_t start, 
 		.limit = start + size,
 		.mapped = UINT64_MAX, /* it ends at no break */
 		.main = true,
+		.searched = true,
 	};
 	struct malloc_heap *last = NULL;
 

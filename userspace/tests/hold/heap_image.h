@@ -40,6 +40,8 @@ struct heap_image {
 	struct mapping mappings[IMAGE_REGIONS];
 	struct maps maps;
 	struct memory_view view;
+	/* What changes when its heaps have been found, and before they are walked. */
+	void (*between)(struct heap_image *image);
 };
 
 static inline struct image_region *image_region(struct heap_image *image, uint64_t address)

@@ -35,6 +35,8 @@ static inline void look(struct heap_image *image, unsigned int version, struct l
 					    &looked->heaps);
 	if (looked->unknown)
 		return;
+	if (image->between)
+		image->between(image);
 	heap_walk_init(&looked->walk, &image->view, &looked->heaps, false);
 	heap_walk_run(&looked->walk);
 	heap_sum_make(&looked->walk, &looked->sum);

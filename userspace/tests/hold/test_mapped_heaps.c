@@ -131,11 +131,42 @@ static void test_mapped_heap_that_moves(void **state)
 	}
 }
 
+static void break_a_chunk(struct heap_image *image)
+{
+	put_word(image, MAPPED + 2 * MAPPED_SIZE + 0x3010 + 8, 0x7ffffff1);
+}
+
+/*
+ * What fits nothing after three looks is corrupt; but where a search has missed a mapping, as while
+ * the program changes it, the one that it found may begin at what is left of a chunk.
+ */
+static void test_a_start_that_may_be_none(void **state)
+{
+	struct heap_image image;
+	struct looked looked;
+	int missed;
+
+	(void)state;
+	for (missed = 0; missed < 2; missed++) {
+		make_mapped(&image);
+		image.between = break_a_chunk;
+		if (missed)
+			image.regions[3].states[3 * MAPPED_SIZE / VIEW_PAGE] = PAGE_SWAPPED;
+		look(&image, 236, &looked);
+		assert_int_equal(looked.heaps.lost_heaps, missed);
+		assert_true(looked.sum.damages > 0);
+		assert_int_equal(looked.sum.corrupt, !missed);
+		forget(&looked);
+		image_free(&image);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_mapped_heaps),
 		cmocka_unit_test(test_mapped_heap_that_moves),
+		cmocka_unit_test(test_a_start_that_may_be_none),
 	};
 
 	alarm(100); /* a hang is a failure */
