@@ -3,11 +3,23 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from harness import PAGE, Program, Recording, finish, load, start_record, wait_more_slices, wait_slices, wait_until
+from harness import (
+    PAGE,
+    Program,
+    Recording,
+    finish,
+    load,
+    query,
+    start_record,
+    wait_more_slices,
+    wait_slices,
+    wait_until,
+)
 
 # MEMTOLL_PYTHON_DEPTH: deeper frames of an interpreter are left out.
 DEPTH = 48
@@ -34,6 +46,20 @@ def traced(path: Path, *command: str | Path, options: tuple[str, ...] = (), stay
     assert result.status == 0, result
     recording = load(path, result)
     recording.witness = program.lines
+    return recording
+
+
+def started(path: Path, last: str, *command: str | Path, options: tuple[str, ...] = ()) -> Recording:
+    """From its first instruction, until the function that it calls last has its name: then its standard input ends. As
+    it ends an interpreter takes its code down, which is read too late on a busy machine.
+    """
+    tracer = start_record(path, *options, "--", *command, stdin=subprocess.PIPE)
+    wait_slices(path, 1)
+    wait_until(lambda: bool(query(path, f"SELECT 1 FROM frame WHERE function = '{last}'")), f"{last} in the recording")
+    result = finish(tracer)
+    assert result.status == 0, result
+    recording = load(path, result)
+    assert recording.complete
     return recording
 
 

@@ -41,7 +41,7 @@ def file(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("how", ["started", "attached"])
 def test_every_chain_is_the_interpreters(out: Path, how: str) -> None:
     if how == "started":
-        recording = record(out, "--probes", "alloc", command=[ruby(), SOURCES / STACKS])
+        recording = interpreted.started(out, "tapped", ruby(), SOURCES / STACKS, "stay", options=OPTIONS)
     else:
         recording = interpreted.traced(out, ruby(), SOURCES / STACKS, "wait", options=OPTIONS)
     witness = [line for line in recording.witness if "case" in line]

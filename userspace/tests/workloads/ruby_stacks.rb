@@ -2,8 +2,8 @@
 #
 # Allocate at known places, and say what Ruby itself says of who called whom there: a line of JSON for each case.
 #
-# usage: ruby_stacks.rb [wait]
-# With "wait" it says that it is there, and begins when it reads a line.
+# usage: ruby_stacks.rb [wait|stay]
+# With "wait" it says that it is there, and begins when it reads a line; with "stay" it ends when it reads one.
 
 require "json"
 
@@ -114,3 +114,5 @@ in_thread
 tapped
 $said.compact.each { |line| puts JSON.generate(line) }
 puts JSON.generate({ done: true })
+$stdout.flush
+$stdin.gets if ARGV[0] == "stay"
