@@ -44,9 +44,9 @@ pass == 2 && $1 == "argument" {
 
 pass == 2 && $1 == "option" {
 	line = seen ($2 == "" ? "" : " -s " $2) ($3 == "" ? "" : " -l " $3)
-	# One that may be left out is no value that is asked for.
+	# One that may be left out is no value that is asked for. Of others fish would offer --NAME= as well.
 	if ($4 != "" && $4 !~ /^\[/)
-		line = line action($4)
+		line = line (action($4) ~ / -[rx]/ ? "" : " -r") action($4)
 	table = table line " -d " quoted($5) "\n"
 }
 

@@ -101,7 +101,7 @@ ZSH: Final = """
 zmodload zsh/zpty
 zpty shell zsh -f -i
 zpty -w shell "PS1= PS2=; fpath=($1 \\$fpath); autoload -Uz compinit; compinit -u -D"
-zpty -w shell "LISTMAX=0; setopt no_always_last_prompt; stty columns 400 rows 200; bindkey '^I' list-choices"
+zpty -w shell "LISTMAX=0; setopt no_always_last_prompt; LINES=200; bindkey '^I' list-choices"
 zpty -w shell "told() { zle -I; print EN''D }; zle -N told; bindkey '^O' told; print BEG''IN"
 zpty -r -m shell said '*BEGIN*'
 zpty -w -n shell "$2"$'\\t\\x0f'
