@@ -11,6 +11,7 @@
 
 #include "wire/pages.h"
 #include "wire/records.h"
+#include "wire/syscalls.h"
 #include "state/emit.bpf.h"
 #include "state/losses.bpf.h"
 #include "state/numbers.bpf.h"
@@ -20,6 +21,7 @@
 #include "state/windows.bpf.h"
 #include "memory/page_state.bpf.h"
 #include "stacks/stack.bpf.h"
+#include "probes/file_kind.bpf.h"
 #include "probes/stores.bpf.h"
 #include "probes/syscall.bpf.h"
 
@@ -157,16 +159,24 @@ static __always_inline void sample_account(__u64 began_ns, __u64 walk_ns)
 }
 
 /*
- * A call that reads, and is not looked at while those that are speak for the others: thinned, or at
- * rest. Where it reads a file, by the kernel's stack, its time is that of the toll already.
+ * A read of a file that is not looked at while those that are speak for the others: thinned, or at
+ * rest. Its time is that of the toll already.
  */
-static __always_inline bool is_spoken_for(__s32 nr)
+static __always_inline bool is_spoken_for(struct pt_regs *regs)
 {
-	__u32 read_fn = read_fn_of(nr);
+	__u32 read_fn = read_fn_of(syscall_nr(regs));
+	struct file *file;
 
-	if (read_fn == READ_FN_NONE || (fault_draw == ~0U && !calls_rest))
+	if (read_fn == READ_FN_NONE || read_fn == READ_FN_IO_SUBMIT)
 		return false;
-	return read_fn == READ_FN_READ ? reads_watched_ns != ~0ULL : calls_are_watched();
+	if (calls_rest != CALLS_REST) {
+		if (fault_draw == ~0U)
+			return false;
+		if (read_fn == READ_FN_READ ? reads_watched_ns == ~0ULL : !calls_are_watched())
+			return false;
+	}
+	file = (struct file *)current_file(PT_REGS_PARM1_SYSCALL(regs));
+	return file && file_kind(BPF_CORE_READ(file, f_inode));
 }
 
 /* Of nothing yet: no code, no call, no stack. */
@@ -251,7 +261,7 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 		struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 
 		sample->syscall = syscall_nr(regs);
-		if (is_spoken_for(sample->syscall))
+		if (!(sample->flags & SAMPLE_READ) && is_spoken_for(regs))
 			sample->flags |= SAMPLE_SPOKEN;
 		ip = PT_REGS_IP(regs);
 		sp = PT_REGS_SP(regs);

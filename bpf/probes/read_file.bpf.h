@@ -15,17 +15,13 @@
 #include "state/loop.bpf.h"
 #include "state/losses.bpf.h"
 #include "memory/page_state.bpf.h"
+#include "probes/file_kind.bpf.h"
 
 #if defined(__TARGET_ARCH_x86)
 #define O_DIRECT_FLAG 040000U
 #elif defined(__TARGET_ARCH_arm64)
 #define O_DIRECT_FLAG 0200000U
 #endif
-
-/* include/uapi/linux/stat.h */
-#define S_IFMT_MASK 0170000U
-#define S_IFREG_MODE 0100000U
-#define S_IFBLK_MODE 0060000U
 
 /* Files whose path was sent to userspace. An inode's number is used again, its generation not. */
 struct path_key {
@@ -40,24 +36,6 @@ struct {
 	__type(key, struct path_key);
 	__type(value, __u8);
 } paths_sent SEC(".maps");
-
-/* File systems whose contents the kernel generates on reading: nothing of them is ever cached. */
-static __always_inline bool is_generated(__u64 magic)
-{
-	switch (magic) {
-	case 0x9fa0:	 /* proc */
-	case 0x62656572: /* sysfs */
-	case 0x64626720: /* debugfs */
-	case 0x74726163: /* tracefs */
-	case 0x27e0eb:	 /* cgroup */
-	case 0x63677270: /* cgroup2 */
-	case 0x73636673: /* securityfs */
-	case 0xcafe4a11: /* bpf */
-		return true;
-	default:
-		return false;
-	}
-}
 
 struct path_walk {
 	__u64 dentry;
@@ -160,14 +138,10 @@ __noinline int file_judge(__u64 opened, __u64 *number, __u32 *dev, __u32 *flags)
 {
 	struct file *file = (struct file *)opened;
 	struct inode *inode = BPF_CORE_READ(file, f_inode);
-	__u32 type = BPF_CORE_READ(inode, i_mode) & S_IFMT_MASK;
+	__u32 type = file_kind(inode);
 	struct path_key key;
 
-	if (!number || !dev || !flags)
-		return 0;
-	if (type != S_IFREG_MODE && type != S_IFBLK_MODE)
-		return 0;
-	if (is_generated(BPF_CORE_READ(inode, i_sb, s_magic)))
+	if (!number || !dev || !flags || !type)
 		return 0;
 	*flags = (BPF_CORE_READ(file, f_flags) & O_DIRECT_FLAG ? READ_DIRECT : 0) |
 		 (type == S_IFBLK_MODE ? READ_BLOCK_DEVICE : 0);

@@ -209,7 +209,7 @@ _Static_assert(sizeof(struct memtoll_process) == 80, "wire size of struct memtol
 #define SAMPLE_PROBE (1U << 3)	/* in a uprobe, or where the program goes on after one */
 #define SAMPLE_MEMCPY (1U << 4) /* at an instruction of memcpy or memmove */
 #define SAMPLE_FILL (1U << 5)	/* SAMPLE_MEMSET: its byte, if it is still in %rsi, is not 0 */
-#define SAMPLE_SPOKEN (1U << 6) /* in a call that reads, which others may have spoken for */
+#define SAMPLE_SPOKEN (1U << 6) /* inside a read of a file that others speak for */
 
 /* sample.stores: what the code at ip stores; none where it is not known to store */
 #define STORES_UNKNOWN_CODE (1U << 0) /* that code was not decoded yet */

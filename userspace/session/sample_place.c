@@ -58,20 +58,6 @@ static const char *const kernel_names[] = {
 	"clear_page_rep",
 	"clear_page_orig",
 	"clear_page",
-	/* What reads a file, or a block device; sockets, pipes and the like have others. */
-	[CODE_READ] = "filemap_read",
-	"generic_file_read_iter",
-	"blkdev_read_iter",
-	"ext4_file_read_iter",
-	"xfs_file_read_iter",
-	"btrfs_file_read_iter",
-	"f2fs_file_read_iter",
-	"erofs_file_read_iter",
-	"shmem_file_read_iter",
-	"nfs_file_read",
-	"fuse_file_read_iter",
-	"ovl_read_iter",
-	"zpl_iter_read",
 };
 
 void sample_judge_prepare(struct sample_judge *judge)
@@ -99,10 +85,9 @@ static bool in_code(const struct sample_judge *judge, enum kernel_code first, en
 }
 
 /* In a read of a file that is looked at, or that those which are speak for. */
-static bool is_reading(const struct sample_judge *judge, const struct memtoll_sample *sample)
+static bool is_reading(const struct memtoll_sample *sample)
 {
-	return sample->flags & SAMPLE_READ ||
-	       (sample->flags & SAMPLE_SPOKEN && in_code(judge, CODE_READ, CODE_COUNT, sample));
+	return sample->flags & (SAMPLE_READ | SAMPLE_SPOKEN);
 }
 
 /*
@@ -111,7 +96,7 @@ static bool is_reading(const struct sample_judge *judge, const struct memtoll_sa
  */
 static bool is_populating(const struct sample_judge *judge, const struct memtoll_sample *sample)
 {
-	return !sample->map_fn && !is_reading(judge, sample) && judge->code[CODE_ENTRY].end &&
+	return !sample->map_fn && !is_reading(sample) && judge->code[CODE_ENTRY].end &&
 	       !in_code(judge, CODE_ENTRY, CODE_PROBE, sample) &&
 	       !in_code(judge, CODE_NO_CLEAR, CODE_PAGES, sample);
 }
@@ -135,7 +120,7 @@ enum place sample_place(const struct sample_judge *judge, const struct memtoll_s
 			return PLACE_PAGES;
 		if (sample->map_fn)
 			return PLACE_MAP;
-		if (is_reading(judge, sample))
+		if (is_reading(sample))
 			return PLACE_READ;
 		if (in_code(judge, CODE_PAGES, CODE_CLEAR, sample))
 			return PLACE_PAGES;
@@ -156,7 +141,8 @@ enum place sample_place(const struct sample_judge *judge, const struct memtoll_s
 
 bool sample_clears_page(const struct sample_judge *judge, const struct memtoll_sample *sample)
 {
-	return !(sample->flags & SAMPLE_USER) && in_code(judge, CODE_CLEAR_PAGE, CODE_READ, sample);
+	return !(sample->flags & SAMPLE_USER) &&
+	       in_code(judge, CODE_CLEAR_PAGE, CODE_COUNT, sample);
 }
 
 unsigned int sample_fn_of_symbol(const char *symbol)

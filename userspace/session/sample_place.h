@@ -43,8 +43,7 @@ enum kernel_code {
 	CODE_PAGES = 15,
 	CODE_CLEAR = 24,
 	CODE_CLEAR_PAGE = 26,
-	CODE_READ = 30,
-	CODE_COUNT = 43
+	CODE_COUNT = 30
 };
 
 struct sample_judge {

@@ -107,6 +107,9 @@ def test_reads_are_counted(out: Path, options: list[str]) -> None:
     ((hits,),) = recording.query("SELECT SUM(hits) FROM hit WHERE probe = 'read'")
     assert hits < calls / 2
     assert recording.report["losses"]["reads_unwatched"] < 0.1 * calls
+    # Nor is their time told twice: samples in them are of reads, but for the way into the kernel and out.
+    samples = dict(recording.query("SELECT place, SUM(samples) FROM sample GROUP BY place"))
+    assert samples["read"] > samples["kernel"], samples
 
 
 def test_mapping_calls_are_seen_by_their_lock(out: Path) -> None:
