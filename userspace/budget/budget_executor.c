@@ -9,8 +9,8 @@
 #include "budget/governor.h"
 #include "budget/paid_prices.h"
 #include "budget/syscall_idle.h"
-#include "budget/thinned.h"
 #include "budget/thinning.h"
+#include "budget/watched_slice.h"
 #include "budget/watched_times.h"
 #include "events/names.h"
 #include "events/rates.h"
@@ -28,44 +28,9 @@
 #define OWN_LEAST 0.1
 
 /*
- * What else the target does, a measure of how far it came in a window that does not depend on the
- * cost of probes: calls of each function by their number, and these.
+ * How many system calls there are: by those in windows, over the program's own CPU time there, of
+ * about the last second. What counting them costs is taken out of that time.
  */
-enum event {
-	EVENT_FAULTS = FN_COUNT,
-	EVENT_MAPS,
-	EVENT_READS,	   /* of files, by other than read(2) */
-	EVENT_PLAIN_READS, /* of files by read(2) */
-	EVENTS,
-};
-
-struct events {
-	uint64_t count[EVENTS];
-};
-
-/* A group of probes in one slice. */
-struct watched {
-	uint64_t windows;
-	uint64_t ns;
-	uint64_t cpu_ns;      /* of the target in that time */
-	struct events events; /* in that time */
-	bool missed;	      /* not all of the slice */
-};
-
-/* What is recorded of a slice. */
-struct watched_slice {
-	struct watched groups[PROBE_GROUPS];
-	struct watched calls;	       /* mapping calls, and calls that read */
-	uint64_t idle_calls[FN_COUNT]; /* after windows, counted and no more */
-	uint64_t idle_cpu_ns;	       /* of the target in that time */
-	unsigned int idle_fns;
-	struct events events; /* in all of it */
-	struct thinned thinned;
-	struct memtoll_gaps gaps;
-	struct memtoll_gaps idle_gaps;
-};
-
-/* How many system calls there are: by those in windows, over the program's own CPU time there. */
 struct syscall_rate {
 	bool counting;
 	struct governor_reading opened;
@@ -146,35 +111,6 @@ bool budget_has_thinned(const struct budget *budget)
 	return budget->thinned;
 }
 
-static struct events events_between(const struct memtoll_rates *before,
-				    const struct memtoll_rates *now)
-{
-	uint64_t plain = now->plain_reads - before->plain_reads;
-	struct events events = {
-		.count = {
-			[EVENT_FAULTS] = now->faults - before->faults + now->passed_faults -
-					 before->passed_faults, /* none where they rest */
-			[EVENT_MAPS] = now->maps - before->maps,
-			[EVENT_READS] = now->reads - before->reads - plain + now->passed_reads -
-					before->passed_reads,
-			[EVENT_PLAIN_READS] = plain,
-		},
-	};
-	unsigned int fn;
-
-	for (fn = FN_MALLOC; fn < FN_COUNT; fn++)
-		events.count[fn] = now->calls[fn] - before->calls[fn];
-	return events;
-}
-
-static void add_events(struct events *sum, const struct events *events)
-{
-	unsigned int event;
-
-	for (event = 0; event < EVENTS; event++)
-		sum->count[event] += events->count[event];
-}
-
 static void add_gaps(struct memtoll_gaps *sum, const struct memtoll_gaps *before,
 		     const struct memtoll_gaps *now)
 {
@@ -184,7 +120,7 @@ static void add_gaps(struct memtoll_gaps *sum, const struct memtoll_gaps *before
 
 /* The time since the last change was one in which this was watched, or not. */
 static void account_one(const struct budget *budget, const struct governor_reading *reading,
-			const struct events *events, bool counting, struct watched *watched)
+			const struct watched_events *events, bool counting, struct watched *watched)
 {
 	if (!counting) {
 		watched->missed = true;
@@ -192,12 +128,13 @@ static void account_one(const struct budget *budget, const struct governor_readi
 	}
 	watched->ns += reading->now_ns - budget->accounted_ns;
 	watched->cpu_ns += reading->cpu_ns - budget->accounted_cpu_ns;
-	add_events(&watched->events, events);
+	watched_events_add(&watched->events, events);
 }
 
 static void account(struct budget *budget, const struct governor_reading *reading)
 {
-	struct events events = events_between(&budget->accounted_rates, &reading->rates);
+	struct watched_events events =
+		watched_events_between(&budget->accounted_rates, &reading->rates);
 	int group;
 
 	for (group = 0; group < PROBE_GROUPS; group++)
@@ -205,7 +142,7 @@ static void account(struct budget *budget, const struct governor_reading *readin
 			    &budget->slice.groups[group]);
 	account_one(budget, reading, &events, budget->calls, &budget->slice.calls);
 	thinned_add(&budget->slice.thinned, &budget->accounted_rates, &reading->rates);
-	add_events(&budget->slice.events, &events);
+	watched_events_add(&budget->slice.events, &events);
 	add_gaps(&budget->slice.gaps, &budget->accounted_rates.gaps, &reading->rates.gaps);
 	budget->accounted_ns = reading->now_ns;
 	budget->accounted_cpu_ns = reading->cpu_ns;
@@ -310,7 +247,10 @@ void budget_begin(struct budget *budget)
 	budget->looked.now_ns = budget->accounted_ns;
 	watched_times_change(budget->times, budget->accounted_ns, budget->counting);
 	budget_step(budget);
-	/* Finding what to probe may take any time: nothing ends by itself before the next step. */
+	/*
+	 * Finding what to probe may take any time: counting ends by itself only from the next step
+	 * on.
+	 */
 	budget->config.bpf->data->open_until_ns = budget->until_ns = UINT64_MAX;
 }
 
@@ -383,7 +323,10 @@ static void account_idle(struct budget *budget, const struct governor_reading *r
 	slice->idle_cpu_ns += reading->cpu_ns - budget->idle_since.cpu_ns;
 }
 
-/* Where windows that had ended by themselves begin again, hits are idle until the BPF side knows it. */
+/*
+ * Where windows that had ended by themselves begin again, hits are idle until the BPF side knows
+ * it: the reading that says how many is one taken after that.
+ */
 static void change_counting(struct budget *budget, unsigned int counting,
 			    struct governor_reading *reading)
 {
@@ -475,7 +418,7 @@ void budget_end_slice(struct budget *budget)
 	account(budget, &reading);
 	watched_times_end_slice(budget->times);
 	budget->ended = budget->slice;
-	budget->slice.events = (struct events){};
+	budget->slice.events = (struct watched_events){};
 	budget->slice.thinned = (struct thinned){};
 	budget->slice.gaps = (struct memtoll_gaps){};
 	forget_idle(&budget->slice);
@@ -616,83 +559,20 @@ bool budget_in_window(const struct budget *budget)
 	return budget->governor && governor_in_window(budget->governor);
 }
 
-static const char *event_name(unsigned int event)
-{
-	static const char *const names[] = { "fault", "map", "read", "plain_read" };
-
-	return event < FN_COUNT ? fn_name(event) : names[event - EVENT_FAULTS];
-}
-
-/* Whether all of these were counted in the slice that has ended. */
-static bool event_is_whole(const struct budget *budget, unsigned int event)
-{
-	if (event < FN_COUNT)
-		return event >= FN_MALLOC && !budget->ended.groups[probe_group_of(event)].missed;
-	if ((event == EVENT_READS || event == EVENT_PLAIN_READS) &&
-	    budget->ended.thinned.rested_reads)
-		return false;
-	if (event == EVENT_PLAIN_READS)
-		return !budget->ended.groups[GROUP_READ].missed;
-	if (event == EVENT_FAULTS)
-		return !budget->ended.thinned.rested_faults;
-	return !budget->ended.calls.missed;
-}
-
-static int write_events(struct budget *budget, const char *call, const struct watched *watched)
-{
-	const struct events *all = &budget->ended.events;
-	unsigned int event;
-	int err = 0;
-
-	for (event = 0; event < EVENTS && !err; event++)
-		if (all->count[event] && event_is_whole(budget, event))
-			err = recording_watch_event(budget->config.recording, call,
-						    event_name(event), watched->events.count[event],
-						    all->count[event]);
-	return err;
-}
-
 void budget_called(struct budget *budget, pid_t pid)
 {
 	watched_times_called(budget->times, pid);
 }
 
-static int write_missed(struct budget *budget, const char *call, const struct watched *watched)
-{
-	return watched->missed ? recording_watch(budget->config.recording, call, watched->windows,
-						 watched->ns, watched->cpu_ns) :
-				 0;
-}
-
 int budget_write(struct budget *budget)
 {
-	const struct watched *watched;
-	unsigned int fn, missed = 0;
+	struct recording *recording = budget->config.recording;
 	int err = paid_prices_write(&budget->paid, &budget->first_rates, &budget->accounted_rates,
-				    budget->config.recording);
+				    recording);
 
 	if (!err)
-		err = thinned_write(&budget->ended.thinned, budget->config.recording);
-	if (budget->ended.gaps.count && !err)
-		err = recording_hit_gap(budget->config.recording, "call", &budget->ended.gaps);
-	if (budget->ended.idle_gaps.count && !err)
-		err = recording_hit_gap(budget->config.recording, "idle", &budget->ended.idle_gaps);
-	for (fn = FN_MALLOC; fn < FN_COUNT && !err; fn++) {
-		watched = &budget->ended.groups[probe_group_of(fn)];
-		if (!watched->missed)
-			continue;
-		missed |= 1U << probe_group_of(fn);
-		err = write_missed(budget, fn_name(fn), watched);
-		if (!err)
-			err = write_events(budget, fn_name(fn), watched);
-		if (!err && budget->ended.idle_fns & 1U << fn)
-			err = recording_watch_passed(budget->config.recording, fn_name(fn),
-						     budget->ended.idle_calls[fn],
-						     budget->ended.idle_cpu_ns);
-	}
-	if (!err)
-		err = watched_times_write(budget->times, missed, budget->config.recording);
-	if (!err)
-		err = write_missed(budget, "read_other", &budget->ended.groups[GROUP_READ]);
-	return err ? err : write_missed(budget, "syscall", &budget->ended.calls);
+		err = watched_slice_write(&budget->ended, recording);
+	return err ? err :
+		     watched_times_write(budget->times, watched_slice_missed(&budget->ended),
+					 recording);
 }
