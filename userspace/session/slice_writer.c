@@ -37,24 +37,14 @@
 #include "session/kernel_stacks.h"
 #include "session/latency.h"
 #include "session/past_cache.h"
+#include "session/kept_runs.h"
 #include "session/reads.h"
 #include "session/shared_sites.h"
 #include "targets/nameless.h"
 #include "targets/targets.h"
 
-/* Sweeps kept one by one, for pictures, of which long ones show no more; all are in the sums. */
-#define RUNS_PER_SLICE 20000
-#define RUNS_AT_FIRST 1000000
-#define RUNS_PER_LATER_SLICE 100
-
 /* Stacks written in one transaction. */
 #define STACKS_AT_ONCE 512
-
-struct stored_run {
-	struct memtoll_run run;
-	uint64_t allocated_stack;
-	uint8_t allocated_fn;
-};
 
 /* Tables of sums, per CPU, and those for all. */
 enum summed {
@@ -82,9 +72,7 @@ struct slice_writer {
 	uint64_t unmatched_frees;
 	uint64_t untracked_returns;
 	uint64_t unfollowed_pages;
-	GArray *runs;	 /* struct stored_run, at most RUNS_PER_SLICE */
-	guint runs_seen; /* in this slice; the kept ones are a sample of them */
-	uint64_t runs_written;
+	struct kept_runs *runs;
 	struct nameless *nameless;
 	int err;
 };
@@ -129,7 +117,7 @@ struct slice_writer *slice_writer_new(const struct slice_writer_config *config)
 	writer->sites = shared_sites_new(bpf_map__fd(config->bpf->maps.stacks));
 	writer->nameless = nameless_new(bpf_map__fd(config->bpf->maps.stacks), config->symbolizer,
 					config->targets);
-	writer->runs = g_array_new(FALSE, FALSE, sizeof(struct stored_run));
+	writer->runs = kept_runs_new();
 	ledger_on_run(config->consumers->ledger, on_run, writer);
 	return writer;
 }
@@ -145,7 +133,7 @@ void slice_writer_free(struct slice_writer *writer)
 		g_hash_table_destroy(writer->last[i]);
 	g_hash_table_destroy(writer->stacks);
 	shared_sites_free(writer->sites);
-	g_array_free(writer->runs, TRUE);
+	kept_runs_free(writer->runs);
 	nameless_free(writer->nameless);
 	g_free(writer);
 }
@@ -175,28 +163,10 @@ static uint64_t want_toucher(struct slice_writer *writer, pid_t pid, uint64_t id
 	return id;
 }
 
-/* ---- runs, kept until the slice is written ---- */
-
-/* A reservoir sample where there are too many: no gap in pictures at the end of each slice. */
-static void keep_run(struct slice_writer *writer, const struct stored_run *run)
-{
-	guint most = writer->runs_written < RUNS_AT_FIRST ? RUNS_PER_SLICE : RUNS_PER_LATER_SLICE;
-	guint at = writer->runs_seen++;
-
-	if (writer->runs->len < most) {
-		g_array_append_val(writer->runs, *run);
-		return;
-	}
-	consumers_lose(writer->consumers, LOST_RUNS_UNSTORED, 1);
-	at = g_random_int_range(0, at + 1);
-	if (at < most)
-		g_array_index(writer->runs, struct stored_run, at) = *run;
-}
-
 static void on_run(void *context, const struct memtoll_run *run, uint64_t allocated_stack,
 		   uint8_t allocated_fn)
 {
-	struct stored_run stored = {
+	const struct kept_run kept = {
 		.run = *run,
 		.allocated_stack = allocated_stack,
 		.allocated_fn = allocated_fn,
@@ -210,8 +180,10 @@ static void on_run(void *context, const struct memtoll_run *run, uint64_t alloca
 		hits->faults += run->faults + (rest ? 0 : run->passed);
 	if (!(run->flags & (RUN_MAJOR | RUN_POPULATED)))
 		hits->timed += run->timed_faults + !!(run->flags & RUN_INTERRUPTED);
-	if (!target || !target->brief) /* no picture has room for those of a storm */
-		keep_run(writer, &stored);
+	if (target && target->brief) /* no picture has room for those of a storm */
+		return;
+	if (!kept_runs_add(writer->runs, &kept))
+		consumers_lose(writer->consumers, LOST_RUNS_UNSTORED, 1);
 }
 
 /* An allocation is a call of the allocator or a mapping of the program's own. */
@@ -220,35 +192,27 @@ static const char *allocated_name(uint8_t fn)
 	return fn == ALLOCATED_MMAP ? map_fn_name(MAP_FN_MMAP) : fn_name(fn);
 }
 
-static void write_runs(struct slice_writer *writer)
+static void write_run(void *context, const struct kept_run *kept)
 {
-	guint i;
+	struct slice_writer *writer = context;
+	const struct memtoll_run *run = &kept->run;
+	const struct fault_run_fact fact = {
+		.pid = run->tgid,
+		.tid = run->tid,
+		.fault_class = fault_class_name(run->fault_class, run->flags & RUN_MAJOR),
+		.address = run->address,
+		.pages = run->pages,
+		.faults = run->faults,
+		.first_ns = run->first_ns,
+		.last_ns = run->last_ns,
+		.allocated_stack = kept->allocated_stack,
+		.allocated_call = allocated_name(kept->allocated_fn),
+		.touched_stack = want_toucher(writer, run->tgid, run->stack_id),
+		.area = area_name(run->area),
+	};
 
-	for (i = 0; i < writer->runs->len; i++) {
-		const struct stored_run *stored =
-			&g_array_index(writer->runs, struct stored_run, i);
-		const struct memtoll_run *run = &stored->run;
-		const struct fault_run_fact fact = {
-			.pid = run->tgid,
-			.tid = run->tid,
-			.fault_class = fault_class_name(run->fault_class, run->flags & RUN_MAJOR),
-			.address = run->address,
-			.pages = run->pages,
-			.faults = run->faults,
-			.first_ns = run->first_ns,
-			.last_ns = run->last_ns,
-			.allocated_stack = stored->allocated_stack,
-			.allocated_call = allocated_name(stored->allocated_fn),
-			.touched_stack = want_toucher(writer, run->tgid, run->stack_id),
-			.area = area_name(run->area),
-		};
-
-		want_stack(writer, stored->allocated_stack);
-		keep_first_error(writer, recording_fault_run(writer->config.recording, &fact));
-	}
-	writer->runs_written += writer->runs->len;
-	writer->runs_seen = 0;
-	g_array_set_size(writer->runs, 0);
+	want_stack(writer, kept->allocated_stack);
+	keep_first_error(writer, recording_fault_run(writer->config.recording, &fact));
 }
 
 static void on_charge(void *context, const struct charge *charge)
@@ -669,7 +633,7 @@ int slice_commit(struct slice_writer *writer, uint64_t start_ns, uint64_t end_ns
 	keep_first_error(writer, advised_write(consumers->advised, recording, want_stack, writer));
 	thresholds_drain(consumers->thresholds, targets_read_thresholds(writer->config.targets),
 			 on_threshold, writer);
-	write_runs(writer);
+	kept_runs_drain(writer->runs, write_run, writer);
 	read_sums(writer);
 	keep_first_error(writer, reads_commit(consumers->reads, owner_of, on_read_sum, writer));
 	keep_first_error(writer, huge_looks_write(consumers->huge_looks, recording));
