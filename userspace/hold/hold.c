@@ -139,6 +139,9 @@ static const char *read_heaps(const struct process_view *view, struct maps *maps
 	size_t count;
 
 	for (i = 0; i < LOOKS_MAX && unknown; i++) {
+		/* A thread may wait for a processor in the middle of a change: let it go on. */
+		if (i && has_heap(maps, par, &heaps.numbers))
+			view->view.pause(view->view.context);
 		/* What looked into files took a while, in which heaps grow. */
 		maps_free(maps);
 		malloc_heaps_free(&heaps);

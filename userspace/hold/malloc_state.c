@@ -393,16 +393,10 @@ const char *malloc_heaps_find(const struct memory_view *view, const struct maps 
 	found->arenas = g_array_new(FALSE, TRUE, sizeof(struct malloc_arena));
 	found->heaps = g_array_new(FALSE, TRUE, sizeof(struct malloc_heap));
 	malloc_numbers_read(view, par, version, &found->numbers);
-	/*
-	 * A bin that is changing just then looks like none: again; at last when a thread that waits
-	 * for a processor in the middle of it has had one, and with what is swapped out.
-	 */
-	for (i = 0; i < LOOKS_MAX && unknown; i++) {
-		if (i == LOOKS_MAX - 1 && view->pause)
-			view->pause(view->context);
+	/* A bin that is changing just then looks like none: again; at last what is swapped out. */
+	for (i = 0; i < LOOKS_MAX && unknown; i++)
 		unknown =
 			find_main(view, maps, data, data_count, i == LOOKS_MAX - 1, places, &only);
-	}
 	if (unknown)
 		return unknown;
 	read_arenas(view, maps, only, found);
