@@ -173,6 +173,9 @@
 	LOSS(LOST_FAULTS_PASSED, "faults_passed",						\
 	     "major faults whose time is not known: begun while only one in several was looked at",\
 	     "--overhead-limit none looks at all")						\
+	LOSS(LOST_READS_PASSED, "reads_passed",							\
+	     "reads passed over in the end, on each CPU, for which none that was looked at speaks",	\
+	     "--overhead-limit none looks at all")						\
 	LOSS(LOST_BRIEF, "programs_passed",							\
 	     "short processes of a storm of new ones: their faults and mapping calls are counted, "	\
 	     "their allocator calls and stacks not looked at",					\

@@ -558,6 +558,8 @@ static int step_finish(struct session *session)
 	ring_buffer__consume(session->ring);
 	rates_read(session->bpf, &rates);
 	ledger_unspoken(session->consumers->ledger, 0, rates.passed_open, true);
+	if (rates.passed_reads_open)
+		consumers_lose(session->consumers, LOST_READS_PASSED, rates.passed_reads_open);
 	rested_settle(session->bpf, session->targets, session->consumers->ledger, true);
 	if (session->jvm_names) {
 		progress_ending(&session->config, "names of Java's code");

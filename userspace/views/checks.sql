@@ -172,7 +172,8 @@ measured AS MATERIALIZED (
 		     WHEN t.name = 'call_sites' THEN 'site'
 		     WHEN t.name = 'stacks_full' THEN 'walk'
 		     WHEN t.name IN ('maps_full', 'maps_unwatched') THEN 'map'
-		     WHEN t.name IN ('reads_full', 'read_async', 'reads_unwatched', 'ring_read')
+		     WHEN t.name IN ('reads_full', 'read_async', 'reads_unwatched', 'reads_passed',
+				'ring_read')
 			THEN 'read'
 		     WHEN t.name IN ('ring_faults', 'walk_failed', 'faults_passed')
 			THEN 'fault'

@@ -58,7 +58,7 @@ GENTLY: Final = ("nice", "-n", "19")
 SLOWER: Final = 0.04
 # What the budget left unwatched, at most; code that had been mapped a moment before, or that a target has without
 # rules for its callers, the stacks of which end there: no record was lost.
-BOUNDS: Final = ("maps_unwatched", "reads_unwatched", "unwind_mapping", "unwind_rule")
+BOUNDS: Final = ("maps_unwatched", "reads_passed", "reads_unwatched", "unwind_mapping", "unwind_rule")
 # What a process is in when it ends, or a sample finds the kernel itself in: one event each, of a moment's chance.
 CHANCES: Final = ("return_missed", "thread_state")
 CHANCE: Final = 1e-4  # of the processes that were started
