@@ -187,11 +187,16 @@ believed AS (
 )
 SELECT call, clock, factor, error, seen_share FROM believed WHERE place = 1;
 
+-- Which function stands for those that are watched together, in table watch_process.
+CREATE VIEW watched_together AS
+SELECT call, CASE WHEN call IN ('malloc', 'free') THEN 'malloc' WHEN call = 'calloc' THEN 'calloc'
+	ELSE 'realloc' END AS stands
+FROM (SELECT DISTINCT call FROM watch);
+
 -- How far each process of which calls were seen came in slices in which a function was not always
--- watched (watch_process; what it had before its first call is in the slice of that):
--- its own CPU time, as call_scale's clock cpu has it, own_ns, and seen_ns of it while the function
--- was watched. call: the one that stands for all that are watched together. windows: in how many it
--- ran. whole: it was watched all that time, as one is that lives within a window.
+-- watched: own_ns of its own CPU time, less what the probes took, and seen_ns of it while the
+-- function was watched. call: as watched_together has it. windows: in how many it ran. whole: it
+-- was watched all that time, as one is that lives within a window.
 CREATE VIEW watched_process AS
 WITH
 paid AS MATERIALIZED (
@@ -220,15 +225,13 @@ FROM came GROUP BY call, pid;
 -- The factor for each process and function, of what windows saw. What all called is call_scale's,
 -- and what of it was not seen is divided by how far each one came unseen, with what was seen of it;
 -- ten times the factor of all at most. What was watched as a whole is as it was seen. Where nothing
--- tells how far, it is the factor of all. part: of what it did, what was
--- seen. error: that of all, which is that of who makes nearly all of them; of others that ran in n
--- windows not below 1.96 / sqrt(n) of what was not seen, since windows differ.
+-- tells how far, it is the factor of all. part: of what it did, what was seen. error: that of all,
+-- which is that of who makes nearly all of them; of others that ran in n windows not below 1.96 /
+-- sqrt(n) of what was not seen, since windows differ.
 CREATE VIEW process_scale AS
 WITH
 seen AS MATERIALIZED (
-	SELECT c.pid, c.call, SUM(c.calls) AS calls,
-		CASE WHEN c.call IN ('malloc', 'free') THEN 'malloc'
-			WHEN c.call = 'calloc' THEN 'calloc' ELSE 'realloc' END AS stands
+	SELECT c.pid, c.call, SUM(c.calls) AS calls
 	FROM call c JOIN watch w ON w.slice = c.slice AND w.call = c.call GROUP BY c.pid, c.call
 ),
 known AS (
@@ -238,7 +241,8 @@ known AS (
 		MAX(1.0, MIN(10.0 * s.factor, COALESCE(w.own_ns
 			/ CASE WHEN w.seen_ns > 0 THEN w.seen_ns END, s.factor))) AS own_factor
 	FROM seen n JOIN call_scale s ON s.call = n.call
-	LEFT JOIN watched_process w ON w.pid = n.pid AND w.call = n.stands
+	JOIN watched_together t ON t.call = n.call
+	LEFT JOIN watched_process w ON w.pid = n.pid AND w.call = t.stands
 ),
 levelled AS (
 	SELECT *, SUM(calls * (factor - 1.0)) OVER call / MAX(1.0, SUM(CASE WHEN whole THEN 0.0
@@ -262,14 +266,12 @@ CREATE VIEW call_unseen AS
 SELECT r.call, r.pid, CASE WHEN s.seen_share > 0 THEN 3.0 * s.factor
 	* (1.0 + s.error) END AS most_calls,
 	r.ns / MAX(w.ns - r.ns, 1.0) AS part
-FROM (SELECT w.call, p.pid, 1.0 * SUM(p.cpu_ns) AS ns,
-		CASE WHEN w.call IN ('malloc', 'free') THEN 'malloc'
-			WHEN w.call = 'calloc' THEN 'calloc' ELSE 'realloc' END AS stands
-	FROM watch w JOIN process_slice p ON p.slice = w.slice WHERE p.cpu_ns > 0
-	GROUP BY w.call, p.pid) r
+FROM (SELECT w.call, p.pid, 1.0 * SUM(p.cpu_ns) AS ns FROM watch w
+	JOIN process_slice p ON p.slice = w.slice WHERE p.cpu_ns > 0 GROUP BY w.call, p.pid) r
 JOIN (SELECT pid, 1.0 * SUM(cpu_ns) AS ns FROM process_slice GROUP BY pid) w ON w.pid = r.pid
 JOIN call_scale s ON s.call = r.call
-LEFT JOIN watched_process k ON k.pid = r.pid AND k.call = r.stands
+JOIN watched_together t ON t.call = r.call
+LEFT JOIN watched_process k ON k.pid = r.pid AND k.call = t.stands
 WHERE NOT COALESCE(k.whole, 0);
 
 -- Table call, added up over the slices and scaled where calls were missed (estimated 1); what was
