@@ -242,7 +242,9 @@ static void clear_allocator(gpointer data)
 static int read_process(struct hold_process *process, const struct process_view *view,
 			bool read_swapped)
 {
+	struct residents_known known = { 0 };
 	g_autoptr(GArray) owned = NULL;
+	g_autoptr(GArray) stacks = NULL;
 	struct proc_stat before, after;
 	struct maps maps = { 0 };
 	uint64_t start = now_ns();
@@ -258,7 +260,11 @@ static int read_process(struct hold_process *process, const struct process_view 
 		if (!owned)
 			owned = g_array_new(FALSE, FALSE, sizeof(struct owned_range));
 		residents_free(&process->residents);
-		err = residents_read(process->pid, owned, has_go(process), &process->residents);
+		stacks = thread_stacks_find(process->pid, &view->view, &known.threads);
+		known.owned = owned;
+		known.stacks = stacks;
+		known.heap_stacks = has_go(process);
+		err = residents_read(process->pid, &known, &process->residents);
 	}
 	/* A kernel that does not tell where they are leaves it unknown. */
 	if (!err && residents_sum(&process->residents).huge)

@@ -268,8 +268,8 @@ static void put_residents(FILE *out, const struct residents *residents)
 		const struct resident_stack *stack =
 			&g_array_index(residents->stacks, struct resident_stack, i);
 
-		fprintf(out, "%s{\"tid\":%d,\"name\":", i ? "," : "", stack->tid);
-		put_string(out, stack->comm);
+		fprintf(out, "%s{\"tid\":%d,\"name\":", i ? "," : "", stack->thread.tid);
+		put_string(out, stack->thread.comm);
 		fputs(",\"memory\":", out);
 		put_resident(out, &stack->sum);
 		fputc('}', out);

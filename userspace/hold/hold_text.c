@@ -345,7 +345,8 @@ static void print_most(FILE *out, const struct hold_process *process)
 	for (i = 0; i < MIN(residents->stacks->len, ROWS); i++) {
 		const struct resident_stack *stack =
 			&g_array_index(residents->stacks, struct resident_stack, i);
-		g_autofree char *name = g_strdup_printf("%d %s", stack->tid, stack->comm);
+		g_autofree char *name =
+			g_strdup_printf("%d %s", stack->thread.tid, stack->thread.comm);
 
 		if (stack->sum.rss || stack->sum.swap)
 			print_resident(out, name, &stack->sum);

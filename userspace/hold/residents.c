@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "hold/residents.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/proc.h"
 #include "host/timed_call.h"
 
 #define ATTEMPTS 3
@@ -125,7 +123,8 @@ static bool take_stack(const struct parser *parser)
 		struct resident_stack *stack =
 			&g_array_index(parser->residents->stacks, struct resident_stack, i);
 
-		if (stack->pointer >= area->start && stack->pointer < area->end && !first)
+		if (stack->thread.pointer >= area->start && stack->thread.pointer < area->end &&
+		    !first)
 			first = stack;
 	}
 	if (!first)
@@ -257,7 +256,7 @@ static gint by_stack(gconstpointer a, gconstpointer b)
 
 	if (left->sum.rss != right->sum.rss)
 		return left->sum.rss < right->sum.rss ? 1 : -1;
-	return left->tid - right->tid;
+	return left->thread.tid - right->thread.tid;
 }
 
 void residents_parse(FILE *smaps, const GArray *owned, struct residents *residents)
@@ -329,8 +328,8 @@ bool residents_agree(const struct residents *residents)
 struct residents_job {
 	pid_t pid;
 	int err;
-	GArray *owned;
-	bool heap_stacks;
+	struct residents_known known;
+	GArray *owned, *stacks; /* the job's own, which known has */
 	struct residents residents;
 };
 
@@ -340,6 +339,7 @@ static void residents_job_free(gpointer data)
 
 	residents_free(&job->residents);
 	g_array_unref(job->owned);
+	g_array_unref(job->stacks);
 	g_free(job);
 }
 
@@ -350,51 +350,19 @@ static FILE *open_file(pid_t pid, const char *name)
 	return fopen(path, "re");
 }
 
-/* Where a thread's stack is: "nr args... sp pc", "-1 sp pc", or "running". */
-static uint64_t stack_pointer(pid_t pid, pid_t tid)
+static void take_threads(const struct residents_known *known, struct residents *residents)
 {
-	g_autofree char *name = g_strdup_printf("task/%d/syscall", tid);
-	FILE *file = open_file(pid, name);
-	char line[256] = "", *last, *sp;
+	guint i;
 
-	if (!file)
-		return 0;
-	if (!fgets(line, sizeof(line), file))
-		*line = '\0';
-	fclose(file);
-	last = strrchr(line, ' ');
-	if (!last)
-		return 0;
-	*last = '\0';
-	sp = strrchr(line, ' ');
-	return sp ? strtoull(sp, NULL, 16) : 0;
-}
+	residents->threads = known->threads;
+	residents->heap_stacks = known->heap_stacks;
+	for (i = 0; i < known->stacks->len; i++) {
+		struct resident_stack stack = {
+			.thread = g_array_index(known->stacks, struct thread_stack, i),
+		};
 
-/* Threads that run now say nothing: they are asked again. */
-static void find_stacks(pid_t pid, struct residents *residents)
-{
-	g_autofree char *path = g_strdup_printf("/proc/%d/task", pid);
-	DIR *directory = opendir(path);
-	const struct dirent *entry;
-	unsigned int i;
-
-	while (directory && (entry = readdir(directory))) {
-		struct resident_stack stack = { .tid = atoi(entry->d_name) };
-		struct proc_stat stat;
-
-		if (stack.tid <= 0)
-			continue;
-		residents->threads++;
-		if (residents->stacks->len >= RESIDENT_THREADS_MAX ||
-		    proc_stat_read(pid, stack.tid, &stat))
-			continue;
-		g_strlcpy(stack.comm, stat.comm, sizeof(stack.comm));
-		for (i = 0; i < ATTEMPTS && !stack.pointer; i++)
-			stack.pointer = stack_pointer(pid, stack.tid);
 		g_array_append_val(residents->stacks, stack);
 	}
-	if (directory)
-		closedir(directory);
 }
 
 static void read_whole(pid_t pid, struct residents *residents)
@@ -427,9 +395,8 @@ static void read_all(void *data)
 			return;
 		residents_free(&job->residents);
 		residents_init(&job->residents);
-		job->residents.heap_stacks = job->heap_stacks;
-		find_stacks(job->pid, &job->residents);
-		residents_parse(smaps, job->owned, &job->residents);
+		take_threads(&job->known, &job->residents);
+		residents_parse(smaps, job->known.owned, &job->residents);
 		job->err = ferror(smaps) ? -ESRCH : 0;
 		fclose(smaps);
 		read_whole(job->pid, &job->residents);
@@ -438,15 +405,26 @@ static void read_all(void *data)
 	}
 }
 
-int residents_read(pid_t pid, const GArray *owned, bool heap_stacks, struct residents *residents)
+static GArray *copy_of(const GArray *array)
+{
+	guint size = g_array_get_element_size((GArray *)array);
+	GArray *copy = g_array_new(FALSE, FALSE, size);
+
+	g_array_append_vals(copy, array->data, array->len);
+	return copy;
+}
+
+int residents_read(pid_t pid, const struct residents_known *known, struct residents *residents)
 {
 	struct residents_job *job = g_new0(struct residents_job, 1);
 	int err;
 
 	job->pid = pid;
-	job->heap_stacks = heap_stacks;
-	job->owned = g_array_new(FALSE, FALSE, sizeof(struct owned_range));
-	g_array_append_vals(job->owned, owned->data, owned->len);
+	job->owned = copy_of(known->owned);
+	job->stacks = copy_of(known->stacks);
+	job->known = *known;
+	job->known.owned = job->owned;
+	job->known.stacks = job->stacks;
 	residents_init(&job->residents);
 	if (!timed_call(pid, READ_MS, read_all, job, residents_job_free)) {
 		residents_init(residents);

@@ -13,9 +13,9 @@
 #include <sys/types.h>
 
 #include "hold/mapped_chunks.h"
+#include "hold/thread_stacks.h"
 
-#define RESIDENT_FILES_MAX 4096U   /* told apart; the others are one */
-#define RESIDENT_THREADS_MAX 4096U /* whose stacks are looked for */
+#define RESIDENT_FILES_MAX 4096U /* told apart; the others are one */
 
 enum resident_kind {
 	RESIDENT_MALLOC, /* heaps and mapped blocks of glibc's allocator */
@@ -46,9 +46,7 @@ struct resident_file {
 };
 
 struct resident_stack {
-	pid_t tid;
-	char comm[64];
-	uint64_t pointer; /* where the thread was */
+	struct thread_stack thread;
 	struct resident_sum sum;
 };
 
@@ -63,12 +61,20 @@ struct residents {
 	struct resident_sum whole;
 };
 
+/* What is known of a process before its mappings are summed. */
+struct residents_known {
+	const GArray *owned;  /* of struct owned_range, ascending: what is an allocator's */
+	const GArray *stacks; /* of struct thread_stack */
+	uint64_t threads;
+	bool heap_stacks; /* the runtime has its stacks on its heap (Go): no pointer says of a
+			   * mapping that it is a stack */
+};
+
 /*
- * owned: what of it is an allocator's, ascending. Sums that differ from the kernel's own by more
- * than one in a hundred are read again, three times at most. heap_stacks: the runtime has its
- * stacks on its heap (Go): no stack pointer says that a mapping is a stack. 0 or -errno.
+ * Sums that differ from the kernel's own by more
+ * than one in a hundred are read again, three times at most. 0 or -errno.
  */
-int residents_read(pid_t pid, const GArray *owned, bool heap_stacks, struct residents *residents);
+int residents_read(pid_t pid, const struct residents_known *known, struct residents *residents);
 /* One file in smaps' format; for tests. */
 void residents_parse(FILE *smaps, const GArray *owned, struct residents *residents);
 void residents_init(struct residents *residents);

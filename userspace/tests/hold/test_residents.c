@@ -52,7 +52,7 @@ static const char smaps[] =
 /* The stack pointer is in the heap of a runtime: that is no stack. */
 static void test_stacks_on_a_heap(void **state)
 {
-	struct resident_stack stack = { .tid = 7, .pointer = 0x7f0001000800 };
+	struct resident_stack stack = { .thread = { .tid = 7, .pointer = 0x7f0001000800 } };
 	GArray *owned = no_ranges();
 	struct residents residents;
 
@@ -70,7 +70,7 @@ static void test_stacks_on_a_heap(void **state)
 static void test_kinds(void **state)
 {
 	struct owned_range range = { .start = 0x55d0c1000000, .end = 0x55d0c1100000 };
-	struct resident_stack stack = { .tid = 7, .pointer = 0x7f0001000800 };
+	struct resident_stack stack = { .thread = { .tid = 7, .pointer = 0x7f0001000800 } };
 	GArray *owned = no_ranges();
 	struct residents residents;
 
@@ -223,12 +223,66 @@ static void test_locked_ranges(void **state)
 	g_array_unref(ranges);
 }
 
+#define STACKS 0x7f4400000000ULL
+#define OWN_PID 100
+
+/* A descriptor with its thread's number, as glibc (720) or musl (48) has it. */
+static void put_descriptor(struct heap_image *image, uint64_t address, uint64_t self, size_t place,
+			   int32_t tid)
+{
+	struct image_region *region = image_region(image, address);
+	uint8_t *at = region->bytes + (address - region->start);
+
+	memcpy(at, &self, sizeof(self));
+	memcpy(at + place, &tid, sizeof(tid));
+}
+
+/* Of threads that run: by descriptors on the last pages of mappings, of threads that there are. */
+static void test_stacks_by_descriptors(void **state)
+{
+	static const struct thread_stack unknown[] = {
+		{ .tid = OWN_PID }, { .tid = 101 },
+		{ .tid = 102 },	    { .tid = 103, .pointer = 0x1000 },
+		{ .tid = 104 },
+	};
+	static const uint64_t found[] = { STACKS + 0x53000, STACKS + 0x3700, STACKS + 0x13c00,
+					  0x1000, 0 };
+	GArray *stacks = g_array_new(FALSE, FALSE, sizeof(struct thread_stack));
+	struct heap_image image = { 0 };
+	guint i;
+
+	(void)state;
+	for (i = 0; i < IMAGE_REGIONS; i++)
+		image_add_region(&image, STACKS + i * 0x10000, 0x4000);
+	image_finish(&image);
+	put_descriptor(&image, STACKS + 0x3700, STACKS + 0x3700, 720, 101);
+	put_descriptor(&image, STACKS + 0x13c00, STACKS + 0x13c00, 48, 102);
+	/* Of one that is known; of no thread; one that is not where it says; one swapped out. */
+	put_descriptor(&image, STACKS + 0x23700, STACKS + 0x23700, 720, 103);
+	put_descriptor(&image, STACKS + 0x23900, STACKS + 0x23900, 48, 105);
+	put_descriptor(&image, STACKS + 0x33700, STACKS + 0x33708, 720, 104);
+	put_descriptor(&image, STACKS + 0x43700, STACKS + 0x43700, 720, 104);
+	image_region(&image, STACKS + 0x43700)->states[3] = PAGE_SWAPPED;
+	image.mappings[5].path = "[stack]";
+	g_array_append_vals(stacks, unknown, G_N_ELEMENTS(unknown));
+	thread_stacks_from_descriptors(OWN_PID, &image.view, &image.maps, stacks);
+	for (i = 0; i < G_N_ELEMENTS(found); i++)
+		assert_int_equal(g_array_index(stacks, struct thread_stack, i).pointer, found[i]);
+	assert_int_equal(image.absent_reads, 0);
+	g_array_unref(stacks);
+	image_free(&image);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_kinds),	      cmocka_unit_test(test_stacks_on_a_heap),
-		cmocka_unit_test(test_many_files),    cmocka_unit_test(test_odd_lines),
-		cmocka_unit_test(test_mapped_chunks), cmocka_unit_test(test_locked_ranges),
+		cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_stacks_on_a_heap),
+		cmocka_unit_test(test_many_files),
+		cmocka_unit_test(test_odd_lines),
+		cmocka_unit_test(test_mapped_chunks),
+		cmocka_unit_test(test_locked_ranges),
+		cmocka_unit_test(test_stacks_by_descriptors),
 	};
 
 	alarm(100); /* a hang is a failure */
