@@ -3,10 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "host/timed_call.h"
@@ -29,49 +27,60 @@ static void memory_job_free(gpointer data)
 	g_free(job);
 }
 
-/* Read from the first range on, IOV_MAX at most: number of ranges read, or -errno. */
-static ssize_t read_some(pid_t pid, const struct memory_range *ranges, size_t count)
+/*
+ * Another process's memory without a change to it: process_vm_readv(2) pins what it reads, and to be
+ * pinned a page that processes share since a fork is copied first (gup_must_unshare(), kernel commit
+ * a7f226604170), huge pages in small ones. Reads of /proc/PID/mem pin nothing.
+ */
+static int open_memory(pid_t pid)
 {
-	struct iovec local[IOV_MAX], remote[IOV_MAX];
-	size_t whole = 0, i;
-	ssize_t got;
+	char path[64];
+	int fd;
 
-	for (i = 0; i < count; i++) {
-		local[i] = (struct iovec){ ranges[i].to, ranges[i].size };
-		remote[i] = (struct iovec){ (void *)(uintptr_t)ranges[i].address, ranges[i].size };
-	}
-	got = process_vm_readv(pid, local, count, remote, count, 0);
-	if (got < 0)
-		return -errno;
-	while (whole < count && (size_t)got >= ranges[whole].size)
-		got -= (ssize_t)ranges[whole++].size;
-	return (ssize_t)whole;
+	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0)
+		return fd;
+	return errno == ENOENT ? -ESRCH : -errno;
 }
 
-/* The call stops at the first address that cannot be read: continue after it. */
+/* 0, -EFAULT: not all of it is there; -ESRCH: the process is gone, or is another program. */
+static int read_range(int memory, const struct memory_range *range)
+{
+	size_t done = 0;
+
+	while (done < range->size) {
+		ssize_t got = pread(memory, (char *)range->to + done, range->size - done,
+				    (off_t)(range->address + done));
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (!got)
+			return -ESRCH;
+		if (got < 0)
+			return -EFAULT;
+		done += (size_t)got;
+	}
+	return 0;
+}
+
 static void read_ranges(void *data)
 {
 	struct memory_job *job = data;
-	size_t next = 0, all = 0, wanted, i;
-	ssize_t got = 0;
+	int memory = open_memory(job->pid), err = 0;
+	size_t i;
 
-	job->err = -EFAULT;
-	while (next < job->count) {
-		wanted = MIN(job->count - next, IOV_MAX);
-		got = read_some(job->pid, job->ranges + next, wanted);
-		/* Not a bad address: the process is gone, or may not be read. */
-		if (got < 0 && got != -EFAULT)
-			break;
-		got = MAX(got, 0);
-		for (i = 0; i < (size_t)got; i++)
-			job->ranges[next + i].read = true;
-		all += (size_t)got;
-		next += (size_t)got + ((size_t)got < wanted);
+	job->err = memory < 0 ? memory : -EFAULT;
+	for (i = 0; memory >= 0 && i < job->count && err != -ESRCH; i++) {
+		err = read_range(memory, &job->ranges[i]);
+		job->ranges[i].read = !err;
+		if (!err)
+			job->err = 0;
+		else if (err == -ESRCH && job->err)
+			job->err = err;
 	}
-	if (all)
-		job->err = 0;
-	else if (got < 0)
-		job->err = (int)got;
+	if (memory >= 0)
+		close(memory);
 }
 
 int target_memory_read_all(pid_t pid, struct memory_range *ranges, size_t count)
@@ -167,14 +176,18 @@ static void count_used(void *data)
 {
 	struct used_job *job = data;
 	struct memory_range range = { job->address, job->bytes, job->pages * PAGE_BYTES, false };
-	ssize_t got;
+	int memory;
 	size_t i;
 
 	job->err = check_present(job);
 	if (job->err)
 		return;
-	got = read_some(job->pid, &range, 1);
-	job->err = got == 1 ? 0 : got < 0 ? (int)got : -ENOENT;
+	memory = open_memory(job->pid);
+	job->err = memory < 0 ? memory : read_range(memory, &range);
+	if (memory >= 0)
+		close(memory);
+	if (job->err == -EFAULT)
+		job->err = -ENOENT;
 	for (i = 0; i < job->pages && !job->err; i++)
 		job->used += !is_zero((const uint64_t *)(job->bytes + i * PAGE_BYTES));
 }

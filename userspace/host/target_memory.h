@@ -20,8 +20,8 @@ struct memory_range {
 };
 
 /*
- * Read several ranges, each wholly or not at all: one process_vm_readv(2), and one more for each
- * that cannot be read. 0, or -errno where none could be read.
+ * Read several ranges, each wholly or not at all. What processes share since a fork stays shared.
+ * 0, or -errno where none could be read.
  */
 int target_memory_read_all(pid_t pid, struct memory_range *ranges, size_t count);
 

@@ -11,6 +11,7 @@
  */
 #include <malloc.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -206,6 +208,37 @@ static void hold_busy(void)
 			abort();
 }
 
+#define CHILDREN 5
+
+/* As much again in huge pages, where there are any; and children that share all of it. */
+static void hold_forked(void)
+{
+	const size_t huge = 2 * MIB, size = mib * MIB;
+	char *start =
+		mmap(NULL, size + huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	pid_t parent = getpid();
+	size_t i;
+
+	if (start == MAP_FAILED)
+		abort();
+	start += huge - (uintptr_t)start % huge;
+	madvise(start, size, MADV_HUGEPAGE);
+	memset(start, 1, size);
+	hold_full();
+	for (i = 0; i < CHILDREN; i++) {
+		pid_t child = fork();
+
+		if (child < 0)
+			abort();
+		if (child)
+			continue;
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		while (getppid() == parent)
+			pause();
+		_exit(0);
+	}
+}
+
 /* All of it locked in memory, and four blocks of five free in whole pages. */
 static void hold_locked(void)
 {
@@ -228,7 +261,7 @@ static const struct shape {
 	{ "pages", hold_pages },   { "top", hold_top },		{ "full", hold_full },
 	{ "arenas", hold_arenas }, { "lists", hold_lists },	{ "mapped", hold_mapped },
 	{ "busy", hold_busy },	   { "corrupt", hold_corrupt }, { "sparse", hold_sparse },
-	{ "locked", hold_locked },
+	{ "locked", hold_locked }, { "forked", hold_forked },
 };
 
 static size_t resident(void)
