@@ -13,6 +13,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 
+#include "wire/config.h"
 #include "memory/page_state.bpf.h"
 #include "memory/pagetable.bpf.h"
 
@@ -80,13 +81,10 @@ __noinline __u64 folio_pages(__u64 pfn, __u64 *place)
 	return 1ULL << order;
 }
 
-/*
- * Whether a frame holds equal pages that KSM has made one: FOLIO_MAPPING_KSM, before 6.16
- * PAGE_MAPPING_KSM (include/linux/page-flags.h). Each write to such a page copies it.
- */
-static __always_inline bool frame_is_merged(__u64 pfn)
+/* Whose memory a frame holds (struct folio's mapping). False: not known. */
+static __always_inline bool frame_mapping(__u64 pfn, __u64 *mapping)
 {
-	__u64 page, mapping = 0;
+	__u64 page;
 
 	if (!vmemmap_base)
 		vmemmap_find();
@@ -94,10 +92,35 @@ static __always_inline bool frame_is_merged(__u64 pfn)
 		return false;
 	page = vmemmap_base + pfn * bpf_core_type_size(struct page);
 	if (bpf_core_field_exists(struct folio, mapping))
-		bpf_core_read(&mapping, sizeof(mapping), &((struct folio *)page)->mapping);
-	else if (bpf_core_field_exists(struct page, mapping))
-		bpf_core_read(&mapping, sizeof(mapping), &((struct page *)page)->mapping);
-	return (mapping & MAPPING_KSM) == MAPPING_KSM;
+		return !bpf_core_read(mapping, sizeof(*mapping), &((struct folio *)page)->mapping);
+	if (bpf_core_field_exists(struct page, mapping))
+		return !bpf_core_read(mapping, sizeof(*mapping), &((struct page *)page)->mapping);
+	return false;
+}
+
+/*
+ * Whether a frame holds equal pages that KSM has made one: FOLIO_MAPPING_KSM, before 6.16
+ * PAGE_MAPPING_KSM (include/linux/page-flags.h). Each write to such a page copies it.
+ */
+static __always_inline bool frame_is_merged(__u64 pfn)
+{
+	__u64 mapping = 0;
+
+	return frame_mapping(pfn, &mapping) && (mapping & MAPPING_KSM) == MAPPING_KSM;
+}
+
+/*
+ * Whether the first frame of a huge page, which a write would copy, is the huge zero page's: of all
+ * that is mapped so that one is nobody's. Its frame is another whenever all have let it go and the
+ * shrinker took it (mm/huge_memory.c), so that the one of the start tells only where no better is known.
+ */
+static __always_inline bool frame_is_huge_zero(__u64 pfn)
+{
+	__u64 mapping = 0;
+
+	if (frame_mapping(pfn, &mapping))
+		return !mapping;
+	return cfg_huge_zero_pfn && pfn == cfg_huge_zero_pfn;
 }
 
 #endif /* MEMTOLL_FOLIO_BPF_H */

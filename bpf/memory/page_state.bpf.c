@@ -122,6 +122,8 @@ int look_around(struct open_fault *fault, int end, __u64 area_start)
 			LOOK_NOT;
 	if (fault->fault_class == FAULT_COW) {
 		fault->pfn = walked_pfn(walked, fault->address);
+		if (end == WALK_HUGE && frame_is_huge_zero(fault->pfn & ~(walked->pages - 1)))
+			fault->fault_class = FAULT_ZERO_UPGRADE;
 		fault->merged = end == WALK_ENTRY && frame_is_merged(fault->pfn);
 	}
 	if ((!file && !folio) || (!walked->slot && end != WALK_NO_TABLE))

@@ -151,8 +151,6 @@ static __always_inline __u8 classify(int end, struct open_fault *fault,
 		return FAULT_USER;
 	if (end == WALK_ENTRY && cfg_zero_pfn && pfn == cfg_zero_pfn)
 		return FAULT_ZERO_UPGRADE;
-	if (end == WALK_HUGE && cfg_huge_zero_pfn && (pfn & ~511ULL) == cfg_huge_zero_pfn)
-		return FAULT_ZERO_UPGRADE;
 	if (area->shared)
 		return area->area == AREA_SHARED ? FAULT_SHARED : FAULT_FILE;
 	return FAULT_COW;

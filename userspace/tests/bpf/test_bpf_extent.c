@@ -317,6 +317,38 @@ static void test_merged(void **state)
 	}
 }
 
+/* A huge page that a write does not find writable: a page of processes that forked, or the zero page, of nobody. */
+static void test_huge_zero(void **state)
+{
+	const __u64 frame = FRAMES / 512 * 512, owner = 0xffff888012345670ULL;
+	static const struct {
+		__u64 mapping;
+		bool known;
+		bool first; /* of the frames that a start has found */
+		int expected;
+	} table[] = {
+		{ 0, true, false, FAULT_ZERO_HUGE },   { 0, true, true, FAULT_ZERO_HUGE },
+		{ owner | 1, true, false, FAULT_COW }, { owner | 1, true, true, FAULT_COW },
+		{ 0, false, false, FAULT_COW },	       { 0, false, true, FAULT_ZERO_HUGE },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		begin_folios();
+		if (!table[i].known)
+			vmemmap_base = VMEMMAP_UNKNOWN;
+		KNOB(cfg_huge_zero_pfn, table[i].first ? frame : frame + 512);
+		kernel_poke_word(KERNEL,
+				 VMEMMAP + frame * sizeof(struct page) +
+					 offsetof(struct folio, mapping),
+				 table[i].mapping);
+		set_entry(AT(50), 2, (page_entry(frame) | PS) & ~RW);
+		fault_at(AT(50), IP, WRITES | FAULT_BIT_P);
+		set_entry(AT(50), 2, page_entry(frame + 1024) | PS);
+		assert_extent(0, 512, table[i].expected);
+	}
+}
+
 /* ---- where struct page is ---- */
 
 static struct vm_struct stack_area;
@@ -382,6 +414,7 @@ int main(void)
 		cmocka_unit_test(test_no_folios),
 		cmocka_unit_test(test_swapped_folio),
 		cmocka_unit_test(test_merged),
+		cmocka_unit_test(test_huge_zero),
 		cmocka_unit_test(test_vmemmap),
 	};
 
