@@ -39,7 +39,7 @@ BPF_CFLAGS := -g -O2 -mcpu=v3 -target bpf -D__TARGET_ARCH_$(ARCH) -Ivmlinux/$(AR
 # SAN=1: userspace with address and undefined-behaviour sanitizers, in a place of its own.
 ifeq ($(SAN),1)
 override O := $(O)/san
-SANITIZE := -fsanitize=address,undefined -fno-omit-frame-pointer
+SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 endif
 
 ifeq ($(V),1)
@@ -347,7 +347,7 @@ $(O)/tests/kernel.o: userspace/tests/bpf/kernel.c Makefile
 $(O)/fuzz/%: userspace/tests/fuzz/%.c userspace/tests/fuzz/driver.c $(wildcard userspace/tests/fuzz/*.h) $(LIBRARY) Makefile
 	$(call say,FUZZER,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_CFLAGS) -fno-sanitize-recover=all $(filter %.c,$^) $(LIBRARY) $(ALL_LIBS) -o $@
+	$(Q)$(CC) $(ALL_CFLAGS) $(filter %.c,$^) $(LIBRARY) $(ALL_LIBS) -o $@
 
 $(O)/bench/%: userspace/tests/bench/%.c $(LIBRARY) Makefile
 	$(call say,BENCH,$@)

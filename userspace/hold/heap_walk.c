@@ -82,11 +82,13 @@ static GArray *find_known(const struct malloc_heaps *heaps, const struct malloc_
 /* False: its page is not there. */
 static bool read_header(struct walker *walker, uint64_t address, struct header *header)
 {
-	const uint64_t *words = block_reader_get(&walker->reader, address, 16);
-	uint64_t flags;
+	const void *bytes = block_reader_get(&walker->reader, address, 16);
+	uint64_t words[2], flags;
 
-	if (!words)
+	if (!bytes)
 		return false;
+	/* Where an arena's own words are damaged a chunk may begin anywhere. */
+	memcpy(words, bytes, sizeof(words));
 	flags = words[1] & CHUNK_FLAGS;
 	*header = (struct header){
 		.address = address,
@@ -370,7 +372,7 @@ static uint64_t on_hidden(struct walker *walker, uint64_t address)
 static uint64_t step(struct walker *walker, uint64_t address)
 {
 	struct header header;
-	const uint64_t *word;
+	const void *word;
 
 	if (!read_header(walker, address, &header))
 		return on_hidden(walker, address);
@@ -390,7 +392,8 @@ static uint64_t step(struct walker *walker, uint64_t address)
 	}
 	word = block_reader_get(&walker->reader, address + 16, 8);
 	header.has_word = word != NULL;
-	header.word = word ? *word : 0;
+	if (word)
+		memcpy(&header.word, word, sizeof(header.word));
 	if (header.size == 0x250 || header.size == 0x290 || header.size == 0x300)
 		keep_cache(walker, &header);
 	walker->fences = header.size == CHUNK_FENCE ? walker->fences + 1 : 0;
