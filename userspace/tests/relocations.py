@@ -20,6 +20,11 @@ class Relocations:
         return sorted(found)
 
     @cached_property
+    def programs(self) -> set[str]:
+        """Those that were loaded."""
+        return {line.split("'")[1] for line in self.instructions}
+
+    @cached_property
     def types(self) -> dict[str, int]:
         """By their names, their numbers in what libbpf looked through. Programs were loaded once."""
         found = re.findall(r"found target candidate \[(\d+)\] (\w+ \w+) in \[vmlinux\]", self.debug)
