@@ -91,6 +91,13 @@ def builds_on() -> dict[str, set[str]]:
     return needed
 
 
+@functools.cache
+def indexes() -> dict[str, str]:
+    """By which columns the tables of views are looked up."""
+    with closing(blank().execute("SELECT name, columns FROM indexed_view")) as cursor:
+        return dict(cursor)
+
+
 class Facts:
     """A recording under construction. Rows default to one slice and one process."""
 
@@ -124,6 +131,8 @@ class Facts:
         for name, kind, text in views:
             if name in wanted - made:
                 self.database.execute(f'CREATE TEMP {kind} "{name}" AS {body_of(name, text)}')
+                if name in indexes():
+                    self.database.execute(f'CREATE INDEX temp."{name}_index" ON "{name}" ({indexes()[name]})')
                 made.add(name)
         self.worked_out = (self.database.total_changes, made)
 

@@ -14,7 +14,9 @@ FROM (VALUES ('kept_view'), ('stack_line'), ('stack_place'), ('stack_shown'), ('
 
 -- ... and the columns that tables are looked up by: each gets an index.
 CREATE VIEW indexed_view AS
-SELECT column1 AS name, column2 AS columns FROM (VALUES ('frame_line', 'frame_id'));
+SELECT column1 AS name, column2 AS columns
+FROM (VALUES ('frame_line', 'frame_id'), ('call_unseen', 'pid, call'),
+	('process_scale', 'pid, call'));
 
 -- What each frame is called. usable: 0 is a source line of the program's own code, 1 a name of it,
 -- 2 a place in it without a name; 3 to 5 the same of what is installed for all programs

@@ -1092,6 +1092,9 @@ def steps_of_a_report(processes: int) -> int:
     made.prices()
     made.slice()
     stack = made.stack(("calloc", "malloc.c", 3), CALLER)
+    # What windows saw is scaled by process and function.
+    for call in ("malloc", "calloc", "realloc", "free", "posix_memalign", "aligned_alloc"):
+        made.row("watch", slice=1, call=call, windows=3, watched_ns=S // 8, watched_cpu_ns=S // 8)
     for pid in range(1_000, 1_000 + processes):
         made.process(pid)
         made.cpu(S, pid)
