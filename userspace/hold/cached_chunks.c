@@ -132,20 +132,33 @@ static void change_kind(struct heap_walk *walk, struct kept_chunk *kept, enum ch
 	kept->kind = kind;
 }
 
-/* True: so many were there, and then none. */
-static bool take_bin(struct heap_walk *walk, const struct cache_bin *bin, unsigned int number)
+/* A list that ends where no chunk of its size is known. */
+static void note_end(const struct heap_walk *walk, const struct kept_chunk *kept, uint64_t at,
+		     struct cached_chunks *found)
+{
+	if (!kept && walk->left_out && at % 16 == 0 && malloc_heaps_at(walk->heaps, at) >= 0)
+		found->cut++;
+	else
+		found->torn++;
+}
+
+/* So many are there, and then none; else it is noted. */
+static void take_bin(struct heap_walk *walk, const struct cache_bin *bin, unsigned int number,
+		     struct cached_chunks *found)
 {
 	uint64_t at = bin->first, left;
 
 	for (left = bin->count; left && at; left--) {
 		struct kept_chunk *kept = heap_walk_find(walk, at - CHUNK_HEADER);
 
-		if (!fits_bin(kept, number))
-			return false;
+		if (!fits_bin(kept, number)) {
+			note_end(walk, kept, at - CHUNK_HEADER, found);
+			return;
+		}
 		at = link_of(walk, kept);
 		change_kind(walk, kept, CHUNK_CACHED);
 	}
-	return !left && !at;
+	found->torn += left || at;
 }
 
 static void take_caches(struct heap_walk *walk, struct cached_chunks *found)
@@ -163,7 +176,7 @@ static void take_caches(struct heap_walk *walk, struct cached_chunks *found)
 			continue;
 		found->caches++;
 		for (k = 0; k < layout->bins; k++)
-			found->torn += !take_bin(walk, &bins[k], k);
+			take_bin(walk, &bins[k], k, found);
 	}
 }
 
@@ -182,11 +195,12 @@ static void take_fast(struct heap_walk *walk, struct cached_chunks *found)
 
 			for (; at; at = link_of(walk, kept)) {
 				kept = heap_walk_find(walk, at);
-				if (!fits_bin(kept, k))
+				if (!fits_bin(kept, k)) {
+					note_end(walk, kept, at, found);
 					break;
+				}
 				change_kind(walk, kept, CHUNK_FAST);
 			}
-			found->torn += at != 0;
 		}
 	}
 }

@@ -10,7 +10,8 @@
 
 struct cached_chunks {
 	uint64_t caches; /* threads' caches found */
-	uint64_t torn;	 /* lists that could not be followed to their end */
+	uint64_t torn;	 /* lists that changed before their end was reached */
+	uint64_t cut;	 /* lists that go on among the chunks that were too many to keep */
 };
 
 /* Whether what a thread's cache would have in it is there; the walk keeps few others then. */

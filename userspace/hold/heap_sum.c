@@ -225,6 +225,7 @@ static void join_sums(struct arena_sum *sum, const struct heap_chunks *chunks)
 	page_bytes_join(&sum->overhead, &chunks->overhead);
 	page_bytes_join(&sum->unread, &chunks->unread);
 	page_bytes_join(&sum->hidden, &chunks->hidden);
+	page_bytes_join(&sum->unfollowed, &chunks->unfollowed);
 }
 
 static void join_arenas(struct arena_sum *all, const struct arena_sum *arena)
@@ -241,6 +242,7 @@ static void join_arenas(struct arena_sum *all, const struct arena_sum *arena)
 	page_bytes_join(&all->overhead, &arena->overhead);
 	page_bytes_join(&all->unread, &arena->unread);
 	page_bytes_join(&all->hidden, &arena->hidden);
+	page_bytes_join(&all->unfollowed, &arena->unfollowed);
 	page_bytes_join(&all->trim, &arena->trim);
 	page_bytes_join(&all->trim_top, &arena->trim_top);
 	page_bytes_join(&all->locked, &arena->locked);
@@ -277,6 +279,38 @@ static gint by_below(gconstpointer a, gconstpointer b)
 	return left->below < right->below ? 1 : left->below > right->below ? -1 : 0;
 }
 
+/*
+ * Where a list goes on among chunks that were not kept, any that may be in a list may be in that one,
+ * those that were kept, too: it came from anywhere. Else all are as their headers say.
+ */
+static void doubt(struct heap_walk *walk, bool cut)
+{
+	struct kept_chunk *kept = (struct kept_chunk *)(void *)walk->kept->data;
+	guint i;
+	size_t k;
+
+	for (i = 0; i < walk->chunks->len; i++) {
+		struct heap_chunks *chunks = &g_array_index(walk->chunks, struct heap_chunks, i);
+		struct page_bytes *live = &chunks->bytes[CHUNK_LIVE];
+
+		if (!cut) {
+			chunks->unfollowed = (struct page_bytes){ 0 };
+			continue;
+		}
+		for (k = chunks->kept_first; k < chunks->kept_end; k++) {
+			if (kept[k].kind != CHUNK_LIVE)
+				continue;
+			chunks->unfollowed_count++;
+			page_bytes_add(&chunks->unfollowed, &chunks->pages, kept[k].address,
+				       kept[k].address + kept[k].size);
+		}
+		chunks->counts[CHUNK_LIVE] -= chunks->unfollowed_count;
+		live->bytes -= chunks->unfollowed.bytes;
+		live->resident -= chunks->unfollowed.resident;
+		live->swapped -= chunks->unfollowed.swapped;
+	}
+}
+
 void heap_sum_make(struct heap_walk *walk, struct heap_sum *sum)
 {
 	struct summing summing = { .walk = walk, .all = sum };
@@ -290,6 +324,7 @@ void heap_sum_make(struct heap_walk *walk, struct heap_sum *sum)
 	sum->trim_ranges = g_array_new(FALSE, FALSE, sizeof(struct trim_range));
 	g_array_set_size(sum->arenas, walk->heaps->arenas->len);
 	cached_chunks_resolve(walk, &sum->cached);
+	doubt(walk, sum->cached.cut);
 	summing.pins = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, g_free);
 	for (i = 0; i < walk->chunks->len; i++) {
 		const struct heap_chunks *chunks =
@@ -317,6 +352,9 @@ void heap_sum_make(struct heap_walk *walk, struct heap_sum *sum)
 		arena->system_bytes = state->system_bytes;
 		join_arenas(&sum->all, arena);
 	}
+	/* Whether what lies behind is live is not known. */
+	if (sum->cached.cut)
+		g_array_set_size(sum->pinning.ends, 0);
 	take_pins(summing.pins, sum->pins);
 	g_array_sort(sum->pinning.ends, by_below);
 	g_hash_table_destroy(summing.pins);

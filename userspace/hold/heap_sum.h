@@ -22,11 +22,12 @@ struct arena_sum {
 	struct page_bytes overhead;
 	struct page_bytes unread;
 	struct page_bytes hidden;
-	struct page_bytes trim;	    /* whole pages that would come back */
-	struct page_bytes trim_top; /* of them, by a lower program break */
-	struct page_bytes locked;   /* would, too, were they not locked in memory */
-	uint64_t largest;	    /* the longest free stretch below live chunks */
-	uint64_t above;		    /* live bytes between it and the end */
+	struct page_bytes unfollowed; /* live, or free in a list that was cut */
+	struct page_bytes trim;	      /* whole pages that would come back */
+	struct page_bytes trim_top;   /* of them, by a lower program break */
+	struct page_bytes locked;     /* would, too, were they not locked in memory */
+	uint64_t largest;	      /* the longest free stretch below live chunks */
+	uint64_t above;		      /* live bytes between it and the end */
 };
 
 /* Live chunks of one size, and what is resident and free behind them on pages that stay. */

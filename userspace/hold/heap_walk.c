@@ -16,7 +16,6 @@
 #define PAUSES_MAX 256	      /* of all heaps; none is called corrupt then */
 #define SEARCH_MAX (8U << 20) /* headers that are looked at to find beginnings; of all heaps */
 #define SEARCH_BLOCK 256      /* what a block costs, in headers */
-#define LINKS_MAX (CHUNKS_KEPT_MAX / 2)
 
 const char *chunk_kind_name(enum chunk_kind kind)
 {
@@ -128,7 +127,8 @@ static void add_bytes(const struct walker *walker, struct page_bytes *sum, uint6
 	page_bytes_add(sum, &walker->out->pages, start, end);
 }
 
-static void keep(const struct walker *walker, const struct header *header, enum chunk_kind kind,
+/* False: there are too many. */
+static bool keep(const struct walker *walker, const struct header *header, enum chunk_kind kind,
 		 bool linked)
 {
 	struct heap_walk *walk = walker->walk;
@@ -141,12 +141,13 @@ static void keep(const struct walker *walker, const struct header *header, enum 
 		.before = walker->live_before,
 	};
 
-	if (walk->kept->len < (kind == CHUNK_LIVE ? LINKS_MAX : CHUNKS_KEPT_MAX)) {
+	if (walk->kept->len < (kind == CHUNK_LIVE ? walk->kept_most / 2 : walk->kept_most)) {
 		g_array_append_val(walk->kept, kept);
-		return;
+		return true;
 	}
 	walker->out->left_out++;
 	walk->left_out++;
+	return false;
 }
 
 /* Whether a live chunk's first word may be the link of a list: nothing, or a chunk of some heap. */
@@ -178,8 +179,12 @@ static void keep_cache(struct walker *walker, const struct header *header)
 
 static void take_live(struct walker *walker, const struct header *header)
 {
-	if (header->has_word && may_be_link(walker, header))
-		keep(walker, header, CHUNK_LIVE, true);
+	if (header->has_word && may_be_link(walker, header) &&
+	    !keep(walker, header, CHUNK_LIVE, true)) {
+		walker->out->unfollowed_count++;
+		add_bytes(walker, &walker->out->unfollowed, header->address,
+			  header->address + header->size);
+	}
 	walker->live_before = MIN(header->size, UINT32_MAX);
 	walker->out->end_of_live = header->address + header->size;
 }
@@ -506,7 +511,9 @@ static void run_heap(struct heap_walk *walk, guint number)
 void heap_walk_init(struct heap_walk *walk, const struct memory_view *view,
 		    const struct malloc_heaps *heaps, bool read_swapped)
 {
-	*walk = (struct heap_walk){ .view = view, .heaps = heaps, .read_swapped = read_swapped };
+	*walk = (struct heap_walk){
+		.view = view, .heaps = heaps, .read_swapped = read_swapped, .kept_most = CHUNKS_KEPT
+	};
 	walk->kept = g_array_new(FALSE, FALSE, sizeof(struct kept_chunk));
 	walk->caches = g_array_new(FALSE, FALSE, sizeof(struct cache_chunk));
 	walk->chunks = g_array_new(FALSE, TRUE, sizeof(struct heap_chunks));

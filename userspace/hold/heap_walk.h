@@ -13,8 +13,9 @@
 #include "hold/malloc_state.h"
 #include "hold/memory_view.h"
 
-/* Entries that are kept of all heaps: some 130 MB. */
-#define CHUNKS_KEPT_MAX (4U << 20)
+/* Entries that are kept of all heaps; half of them of chunks that are live by their headers. */
+#define CHUNKS_KEPT (4U << 20)
+#define CHUNKS_KEPT_MAX (32U << 20)
 #define PAGES_MAX (64U << 20) /* of all heaps that are walked: 256 GiB */
 #define CACHES_MAX 4096U      /* chunks that may be a thread's tcache */
 #define CACHE_WORDS 95	      /* 76 counts of two bytes, 76 links */
@@ -71,7 +72,9 @@ struct heap_chunks {
 	struct page_bytes hidden;    /* by headers in pages that are swapped out */
 	size_t kept_first, kept_end; /* into heap_walk.kept */
 	uint64_t left_out;	     /* entries that were not kept */
-	uint64_t end_of_live;	     /* of the last live chunk */
+	uint64_t unfollowed_count;   /* of them, live chunks that may be in a list all the same */
+	struct page_bytes unfollowed;
+	uint64_t end_of_live; /* of the last live chunk */
 	unsigned int read_again;
 	unsigned int damages; /* places whose size fits nothing, read twice */
 	struct damage damage; /* the first of them */
@@ -86,6 +89,7 @@ struct heap_walk {
 	GArray *caches;	      /* of struct cache_chunk */
 	GArray *chunks;	      /* of struct heap_chunks, as heaps */
 	uint64_t pages;	      /* so far */
+	uint64_t kept_most;   /* CHUNKS_KEPT where nothing else is said */
 	uint64_t left_out;    /* entries that were not kept */
 	uint64_t searched;    /* headers looked at to find where chunks begin */
 	uint64_t damages;     /* of all walks */

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "hold/locked_ranges.h"
 #include "hold/pin_hints.h"
+#include "host/own_limits.h"
 #include "host/proc.h"
 
 #define DATA_MAX 16 /* mappings of a libc's data */
@@ -124,6 +125,14 @@ static bool has_heap(const struct maps *maps, uint64_t par, const struct malloc_
 	return false;
 }
 
+/* How many chunks may be kept: a sixteenth of the memory that there is for them. */
+static uint64_t kept_most(void)
+{
+	uint64_t bytes = (uint64_t)MAX(own_limits_memory(), 0) / 16;
+
+	return CLAMP(bytes / sizeof(struct kept_chunk), CHUNKS_KEPT, CHUNKS_KEPT_MAX);
+}
+
 /* The inside of a glibc. NULL, or why it is not known. */
 static const char *read_heaps(const struct process_view *view, struct maps *maps,
 			      const struct allocator_module *module, bool read_swapped,
@@ -153,6 +162,7 @@ static const char *read_heaps(const struct process_view *view, struct maps *maps
 	}
 	if (!unknown) {
 		heap_walk_init(&walk, &view->view, &heaps, read_swapped);
+		walk.kept_most = kept_most();
 		locked = locked_ranges_read(process->pid);
 		walk.locked = locked;
 		heap_walk_run(&walk);
@@ -310,7 +320,9 @@ void hold_free(struct hold_process *process)
 
 uint64_t hold_unknown(const struct hold_process *process)
 {
-	return process->heaps.all.unread.bytes + process->heaps.all.hidden.bytes;
+	const struct arena_sum *all = &process->heaps.all;
+
+	return all->unread.bytes + all->hidden.bytes + all->unfollowed.bytes;
 }
 
 uint64_t hold_heap_bytes(const struct hold_process *process)

@@ -69,6 +69,7 @@ static void put_kinds(FILE *out, const struct arena_sum *sum)
 	put_bytes(out, "overhead", &sum->overhead, false);
 	put_bytes(out, "unread", &sum->unread, false);
 	put_bytes(out, "hidden", &sum->hidden, false);
+	put_bytes(out, "unfollowed", &sum->unfollowed, false);
 	put_bytes(out, "trim", &sum->trim, false);
 	put_bytes(out, "locked", &sum->locked, false);
 }
@@ -192,6 +193,7 @@ static void put_malloc(FILE *out, struct hold_process *process, guint blocks)
 		put_trim_ranges(out, heaps, blocks);
 	put_number(out, "caches", heaps->cached.caches, false);
 	put_number(out, "torn_lists", heaps->cached.torn, false);
+	put_number(out, "cut_lists", heaps->cached.cut, false);
 	put_number(out, "damages", heaps->damages, false);
 	fprintf(out, ",\"corrupt\":%s", heaps->corrupt ? "true" : "false");
 	put_number(out, "lost_heaps", process->lost_heaps, false);

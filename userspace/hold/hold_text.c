@@ -234,6 +234,12 @@ static void print_doubts(FILE *out, const struct hold_process *process)
 			" lists of free chunks changed while they were read: what is in "
 			"them may count as live.\n",
 			heaps->cached.torn);
+	if (heaps->cached.cut)
+		fprintf(out,
+			"  %" PRIu64
+			" lists of free chunks have too many to be followed: %s are in "
+			"them, or live.\n",
+			heaps->cached.cut, cell(bytes, heaps->all.unfollowed.bytes));
 	if (heaps->left_out)
 		fprintf(out,
 			"  %" PRIu64
@@ -271,6 +277,7 @@ static void print_heaps(FILE *out, const struct hold_process *process)
 	print_kind(out, "of malloc itself", all->heaps, &all->overhead);
 	print_kind(out, "not read: fits no chunk", process->heaps.damages, &all->unread);
 	print_kind(out, "not read: swapped out", 0, &all->hidden);
+	print_kind(out, "live, or in too long a list", 0, &all->unfollowed);
 	print_kind(out, "malloc_trim(0) would give back", 0, &all->trim);
 	print_kind(out, "and this, but it is locked", 0, &all->locked);
 	print_doubts(out, process);

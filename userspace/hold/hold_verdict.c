@@ -42,7 +42,7 @@ static uint64_t split_heaps(const struct hold_process *process, uint64_t parts[H
 	parts[PART_TRIM] = all->trim.resident;
 	parts[PART_LOCKED] = all->locked.resident;
 	parts[PART_CACHED] = all->bytes[CHUNK_CACHED].resident;
-	parts[PART_UNREAD] = all->unread.resident + all->hidden.resident;
+	parts[PART_UNREAD] = all->unread.resident + all->hidden.resident + all->unfollowed.resident;
 	kept = arena_free(all).resident - parts[PART_CACHED];
 	parts[PART_PINNED] =
 		kept - MIN(kept, parts[PART_TRIM] + parts[PART_LOCKED] + parts[PART_TOPS]);

@@ -253,6 +253,17 @@ os.waitpid(pid, 0x40000000)
 """
 
 
+def ask(program: Program, what: str) -> dict[str, Any]:
+    """What a holder says next."""
+    before = len(program.lines)
+    stdin = program.process.stdin
+    assert stdin
+    stdin.write(what + "\n")
+    stdin.flush()
+    wait_until(lambda: len(program.lines) > before, f"the answer to {what}")
+    return program.lines[before]
+
+
 def hold(pid: int) -> bool:
     """False: it has ended before."""
     holder = spawn([sys.executable, "-c", HOLD, str(pid)])

@@ -27,6 +27,7 @@ from harness import (
     SOURCES,
     Program,
     Result,
+    ask,
     assert_refused,
     end,
     finish,
@@ -55,17 +56,6 @@ CACHE_BINS: Final = 64
 CACHE_COUNT: Final = 7
 LEAKED: Final = 83  # blocks by each "leak" of holder.c
 SUITES: Final = libraries.SUITES[libraries.distribution()]
-
-
-def ask(program: Program, what: str) -> dict[str, Any]:
-    """What a holder says next."""
-    before = len(program.lines)
-    stdin = program.process.stdin
-    assert stdin
-    stdin.write(what + "\n")
-    stdin.flush()
-    wait_until(lambda: len(program.lines) > before, f"the answer to {what}")
-    return program.lines[before]
 
 
 def hold_of(*words: str | int, status: int = 0) -> dict[str, Any]:

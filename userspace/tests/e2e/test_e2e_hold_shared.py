@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""memtoll hold, of processes that share their memory since a fork: to look at it leaves it shared. Witness: what the
-kernel says that each of them has of it (Pss), and how much is in huge pages.
+"""memtoll hold, of much: processes that share their memory since a fork, which to look at it leaves shared (witness: the
+kernel's Pss of each, and how much is in huge pages); and millions of blocks (mallinfo2, malloc_trim).
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from harness import MIB, Program, memtoll, workload
+from harness import MIB, PAGE, Program, ask, memtoll, workload
 
 pytestmark = pytest.mark.root
 CHILDREN = 5
 HEAP = 32 * MIB
+CACHED = 7  # in the thread's cache
+NODES = 3_000_017  # of 32 bytes
 
 
 def children(pid: int) -> list[int]:
@@ -46,3 +48,23 @@ def test_what_processes_share_stays_shared() -> None:
     assert after["AnonHugePages"] == before["AnonHugePages"]
     found = json.loads(result.stdout)
     assert sum(process["sum"]["pss"] for process in found["processes"]) == pytest.approx(before["Pss"], rel=0.02)
+
+
+def test_a_list_of_millions_of_nodes_that_were_freed() -> None:
+    """All of them are found where there is memory to keep them; else what is not known is no live memory."""
+    with Program(workload("holder"), "mapped", "1") as program:
+        told = ask(program, f"nodes {NODES}")
+        result = memtoll("hold", "--json", "-p", str(program.pid))
+        assert ask(program, "info") == told
+        trimmed = ask(program, "trim")
+    (found,) = json.loads(result.stdout)["processes"]
+    malloc, chunks = found["malloc"], found["malloc"]["chunks"]
+    assert chunks["live"]["bytes"] < MIB
+    assert malloc["torn_lists"] == 0
+    assert told["fsmblks"] == 32 * (NODES - CACHED)
+    assert result.status == (4 if malloc["cut_lists"] else 0), result
+    assert chunks["fast"]["bytes"] + malloc["unfollowed"]["bytes"] == pytest.approx(told["fsmblks"], abs=MIB)
+    if not malloc["cut_lists"]:
+        assert (chunks["fast"]["bytes"], malloc["unfollowed"]["bytes"]) == (told["fsmblks"], 0)
+        given = trimmed["before"] - trimmed["after"]
+        assert malloc["trim"]["resident"] == pytest.approx(given, rel=0.02, abs=4 * PAGE)

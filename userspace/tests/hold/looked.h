@@ -26,7 +26,9 @@ struct looked {
 	struct heap_sum sum;
 };
 
-static inline void look(struct heap_image *image, unsigned int version, struct looked *looked)
+/* kept_most: of the walk; 0: as it is by itself. */
+static inline void look_with(struct heap_image *image, unsigned int version, uint64_t kept_most,
+			     struct looked *looked)
 {
 	const struct mapping *data[] = { maps_find(&image->maps, IMAGE_DATA) };
 
@@ -38,8 +40,15 @@ static inline void look(struct heap_image *image, unsigned int version, struct l
 	if (image->between)
 		image->between(image);
 	heap_walk_init(&looked->walk, &image->view, &looked->heaps, false);
+	if (kept_most)
+		looked->walk.kept_most = kept_most;
 	heap_walk_run(&looked->walk);
 	heap_sum_make(&looked->walk, &looked->sum);
+}
+
+static inline void look(struct heap_image *image, unsigned int version, struct looked *looked)
+{
+	look_with(image, version, 0, looked);
 }
 
 static inline void forget(struct looked *looked)
@@ -53,7 +62,7 @@ static inline void forget(struct looked *looked)
 static inline uint64_t all_bytes(const struct arena_sum *sum)
 {
 	return arena_free(sum).bytes + sum->bytes[CHUNK_LIVE].bytes + sum->overhead.bytes +
-	       sum->unread.bytes + sum->hidden.bytes;
+	       sum->unread.bytes + sum->hidden.bytes + sum->unfollowed.bytes;
 }
 
 static inline void assert_kind(const struct looked *looked, enum chunk_kind kind, uint64_t count,

@@ -158,6 +158,61 @@ static void test_fast(void **state)
 	check_fast(HEAD_226, false, 226);
 }
 
+/*
+ * A list with more chunks than are kept, which leads to and fro: what is not found to be in it may
+ * be, and is not called live. What is in no list is live, also where it was not kept.
+ */
+static void test_fast_cut(void **state)
+{
+	const unsigned int count = 41, most = 16;
+	struct heap_image image;
+	struct looked looked;
+	uint64_t at = IMAGE_HEAP, chunks[41], order[41];
+	unsigned int i, fast;
+
+	(void)state;
+	for (fast = 0; fast < 2; fast++) {
+		image_init(&image, HEAD_236, true, SIZE);
+		at = IMAGE_HEAP;
+		for (i = 0; i < count; i++) {
+			chunks[i] = at;
+			at = put_chunk(&image, at, 0x20, true);
+			/* Between them what can be in no list. */
+			put_word(&image, at + 16, 0x1234567);
+			at = put_chunk(&image, at, 0x40, true);
+		}
+		put_top(&image, IMAGE_ARENA, at, END);
+		/* The first of them was freed last; then every seventh, round and round. */
+		for (i = 0; i < count; i++)
+			order[i] = chunks[i * 7 % count];
+		put_fast_list(&image, order, count);
+		if (fast)
+			put_word(&image, IMAGE_ARENA + HEAD_236 - 16 - FAST_BINS * 8, order[0]);
+		look_with(&image, 236, most, &looked);
+		assert_null(looked.unknown);
+		assert_int_equal(looked.sum.cached.torn, 0);
+		assert_int_equal(looked.sum.cached.cut, fast);
+		if (fast) {
+			assert_kind(&looked, CHUNK_FAST, 2, 2 * 0x20);
+			assert_kind(&looked, CHUNK_LIVE, count, count * 0x40);
+			assert_int_equal(looked.sum.all.unfollowed.bytes, (count - 2) * 0x20);
+		} else {
+			assert_kind(&looked, CHUNK_LIVE, 2 * count, count * 0x60);
+			assert_int_equal(looked.sum.all.unfollowed.bytes, 0);
+		}
+		assert_int_equal(all_bytes(&looked.sum.all), SIZE);
+		forget(&looked);
+		/* With room for all of them. */
+		if (fast) {
+			look(&image, 236, &looked);
+			assert_kind(&looked, CHUNK_FAST, count, count * 0x20);
+			assert_int_equal(looked.sum.cached.cut, 0);
+			forget(&looked);
+		}
+		image_free(&image);
+	}
+}
+
 /* A cache with two chunks of 0x30 and one of 0x410; the counts are of this many bytes. */
 static void check_cache(uint64_t head, bool mangled, unsigned int version, uint64_t size,
 			unsigned int bins, unsigned int count_bytes)
@@ -602,15 +657,25 @@ static void test_any(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_kinds),	   cmocka_unit_test(test_pinning),
-		cmocka_unit_test(test_trim_rule),  cmocka_unit_test(test_fast),
-		cmocka_unit_test(test_cache),	   cmocka_unit_test(test_arenas),
-		cmocka_unit_test(test_loops),	   cmocka_unit_test(test_fast_loop),
-		cmocka_unit_test(test_damage),	   cmocka_unit_test(test_garbage),
-		cmocka_unit_test(test_swapped),	   cmocka_unit_test(test_states),
-		cmocka_unit_test(test_not_found),  cmocka_unit_test(test_any),
-		cmocka_unit_test(test_changing),   cmocka_unit_test(test_foreign),
-		cmocka_unit_test(test_data_pages), cmocka_unit_test(test_cache_behind_blocks),
+		cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_pinning),
+		cmocka_unit_test(test_trim_rule),
+		cmocka_unit_test(test_fast),
+		cmocka_unit_test(test_fast_cut),
+		cmocka_unit_test(test_cache),
+		cmocka_unit_test(test_arenas),
+		cmocka_unit_test(test_loops),
+		cmocka_unit_test(test_fast_loop),
+		cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_garbage),
+		cmocka_unit_test(test_swapped),
+		cmocka_unit_test(test_states),
+		cmocka_unit_test(test_not_found),
+		cmocka_unit_test(test_any),
+		cmocka_unit_test(test_changing),
+		cmocka_unit_test(test_foreign),
+		cmocka_unit_test(test_data_pages),
+		cmocka_unit_test(test_cache_behind_blocks),
 	};
 
 	alarm(100); /* a hang is a failure */

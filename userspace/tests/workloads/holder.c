@@ -4,7 +4,8 @@
  * Says what mallinfo2(3) says, an object of JSON, at the start and for every line "info" on stdin;
  * for "trim" what is resident before and after malloc_trim(0); for "leak" 83 more blocks stay, and
  * as many come and go; for a shape that is taken up, too; for "work MS" how many of the blocks of
- * "full" it has replaced in so many milliseconds; for "turn MS" it takes and frees blocks again and
+ * "full" it has replaced in so many milliseconds; for "nodes COUNT" a list of so many has come and
+ * gone; for "turn MS" it takes and frees blocks again and
  * again for so long, and says how many faults that took.
  * walled: of a heap that cannot grow any more (wall.h); heapless: of one that never could. Its own
  * output needs no memory of malloc's.
@@ -401,6 +402,29 @@ static void turn(uint64_t ms)
 	say(text);
 }
 
+/* A list of so many nodes of 32 bytes, taken down from its end. */
+static void nodes(size_t count)
+{
+	struct node {
+		struct node *next;
+		size_t number;
+	} *first = NULL, *node;
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		node = touched(sizeof(*node));
+		*node = (struct node){ first, i };
+		first = node;
+	}
+	stay(200);
+	while (first) {
+		node = first->next;
+		free(first);
+		first = node;
+	}
+	tell();
+}
+
 static bool become(const char *shape)
 {
 	size_t i;
@@ -450,6 +474,8 @@ int main(int argc, char **argv)
 			leak();
 		else if (!strncmp(line, "work ", 5))
 			work(strtoul(line + 5, NULL, 10));
+		else if (!strncmp(line, "nodes ", 6))
+			nodes(strtoul(line + 6, NULL, 10));
 		else if (!strncmp(line, "turn ", 5))
 			turn(strtoul(line + 5, NULL, 10));
 		else if (become(line))
