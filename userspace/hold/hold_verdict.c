@@ -23,11 +23,11 @@ const char *hold_part_name(enum hold_part part)
 	return names[part];
 }
 
-/* What of the heaps is resident, by part. What is free in threads' arenas. */
-static uint64_t split_heaps(const struct hold_process *process, uint64_t parts[HOLD_PARTS])
+/* What of the heaps is resident, by part. */
+static void split_heaps(const struct hold_process *process, uint64_t parts[HOLD_PARTS])
 {
 	const struct arena_sum *all = &process->heaps.all;
-	uint64_t arenas_free = 0, kept;
+	uint64_t kept;
 	guint i;
 
 	for (i = 1; i < process->heaps.arenas->len; i++) {
@@ -35,7 +35,6 @@ static uint64_t split_heaps(const struct hold_process *process, uint64_t parts[H
 			&g_array_index(process->heaps.arenas, struct arena_sum, i);
 
 		parts[PART_TOPS] += arena->bytes[CHUNK_TOP].resident;
-		arenas_free += arena_free(arena).resident;
 	}
 	parts[PART_LIVE] = all->bytes[CHUNK_LIVE].resident + all->overhead.resident +
 			   process->mapped.bytes.resident;
@@ -46,17 +45,16 @@ static uint64_t split_heaps(const struct hold_process *process, uint64_t parts[H
 	kept = arena_free(all).resident - parts[PART_CACHED];
 	parts[PART_PINNED] =
 		kept - MIN(kept, parts[PART_TRIM] + parts[PART_LOCKED] + parts[PART_TOPS]);
-	return arenas_free;
 }
 
 static void add_heaps(struct hold_sum *sum, const struct hold_process *process, bool shared)
 {
 	const struct resident_sum *malloc = &process->residents.sums[RESIDENT_MALLOC];
-	uint64_t parts[HOLD_PARTS] = { 0 }, whole = 0, trim_top, arenas_free;
+	uint64_t parts[HOLD_PARTS] = { 0 }, whole = 0, trim_top;
 	double scale = 1;
 	unsigned int i;
 
-	arenas_free = split_heaps(process, parts);
+	split_heaps(process, parts);
 	for (i = 0; i < HOLD_PARTS; i++)
 		whole += parts[i];
 	/* Pages that were only read count in no sum of the kernel's; who reads has the block. */
@@ -67,7 +65,6 @@ static void add_heaps(struct hold_sum *sum, const struct hold_process *process, 
 	for (i = 0; i < HOLD_PARTS; i++)
 		sum->parts[i] += (uint64_t)((double)parts[i] * scale);
 	sum->arenas += process->heaps.arenas->len;
-	sum->arenas_free += (uint64_t)((double)arenas_free * scale);
 	trim_top = (uint64_t)((double)process->heaps.all.trim_top.resident * scale);
 	if (trim_top > sum->trim_top) {
 		sum->trim_top = trim_top;
@@ -96,6 +93,18 @@ static void add_counters(struct hold_sum *sum, const struct hold_allocator *allo
 		sum->counted = allocator->kind;
 		sum->counted_most = kept;
 	}
+}
+
+/* jemalloc's option background_thread: threads of this name (src/background_thread.c). */
+static bool has_background_thread(const struct residents *residents)
+{
+	guint i;
+
+	for (i = 0; i < residents->stacks->len; i++)
+		if (!strcmp(g_array_index(residents->stacks, struct resident_stack, i).thread.comm,
+			    "jemalloc_bg_thd"))
+			return true;
+	return false;
 }
 
 /* Of the files themselves: shared memory has names, too. NULL: there is none. */
@@ -132,6 +141,7 @@ static void note_names(struct hold_sum *sum, const struct hold_process *process)
 	}
 	for (i = 0; i < process->allocators->len; i++)
 		add_counters(sum, &g_array_index(process->allocators, struct hold_allocator, i));
+	sum->purges |= has_background_thread(&process->residents);
 	if (!sum->other && process->lost_heaps && !process->has_heaps)
 		sum->other = "an allocator";
 	if (process->has_heaps && process->heaps.pins->len) {
@@ -182,19 +192,24 @@ enum hold_part hold_sum_most(const struct hold_sum *sum)
 	return most;
 }
 
-/* What mimalloc counts is both. */
+/*
+ * What mimalloc counts is both. All of them count pages that the program has not touched, too: what
+ * is resident may be less.
+ */
 static char *counted_sentence(const struct hold_sum *sum)
 {
+	bool more = sum->counted_active + sum->counted_free > sum->parts[PART_ANONYMOUS];
+	const char *untouched = more ? ", touched or not" : "";
 	char active[32], kept[32];
 
 	format_bytes(active, sizeof(active), (double)sum->counted_active);
 	format_bytes(kept, sizeof(kept), (double)sum->counted_free);
 	return sum->counted_free ?
 		       g_strdup_printf("anonymous memory: %s counts %s in use and keeps %s that "
-				       "is free",
-				       allocator_kind_name(sum->counted), active, kept) :
-		       g_strdup_printf("anonymous memory, of which %s counts %s as its own",
-				       allocator_kind_name(sum->counted), active);
+				       "is free%s",
+				       allocator_kind_name(sum->counted), active, kept, untouched) :
+		       g_strdup_printf("anonymous memory, of which %s counts %s as its own%s",
+				       allocator_kind_name(sum->counted), active, untouched);
 }
 
 static char *files_sentence(const struct hold_sum *sum)
@@ -312,8 +327,24 @@ static void clear_advice(gpointer data)
 	g_free(((struct hold_advice *)data)->text);
 }
 
+static const char *purge_words(const struct hold_sum *sum)
+{
+	if (sum->counted != ALLOCATOR_JEMALLOC)
+		return "tcmalloc keeps pages that are free: "
+		       "MallocExtension::instance()->ReleaseFreeMemory() gives them back now, a higher "
+		       "TCMALLOC_RELEASE_RATE sooner.";
+	if (sum->purges)
+		return "jemalloc keeps pages that are free for a while, and its threads give them back "
+		       "then: a smaller dirty_decay_ms sooner, mallctl(\"arena.4096.purge\") now.";
+	return "jemalloc keeps pages that are free: MALLOC_CONF=background_thread:true gives them back "
+	       "also in a program that rests, a smaller dirty_decay_ms sooner, and "
+	       "mallctl(\"arena.4096.purge\") now.";
+}
+
 GArray *hold_advise(const struct hold_sum *sum)
 {
+	/* What an allocator counts need not be resident. */
+	uint64_t purged = MIN(sum->counted_free, sum->parts[PART_ANONYMOUS]);
 	GArray *list = g_array_new(FALSE, FALSE, sizeof(struct hold_advice));
 	char bytes[32];
 
@@ -341,12 +372,14 @@ GArray *hold_advise(const struct hold_sum *sum)
 			       "are mapped anew each time.",
 			       bytes));
 	}
-	/* With two, nothing would change. */
-	if (sum->arenas > 2 * sum->processes && matters(sum, sum->arenas_free, CACHED_SHARE))
-		advise(list, "arena-max", sum->arenas_free,
+	/* With two, nothing would change; and what a trim gives back needs no other arenas. */
+	if (sum->arenas > 2 * sum->processes && matters(sum, sum->parts[PART_TOPS], CACHED_SHARE))
+		advise(list, "arena-max", sum->parts[PART_TOPS],
 		       g_strdup_printf(
-			       "%" PRIu64 " arenas each keep free memory of their own: with "
-			       "MALLOC_ARENA_MAX=2 threads share it, and wait for each other.",
+			       "%" PRIu64
+			       " arenas each keep so much free at the ends of their heaps: "
+			       "with MALLOC_ARENA_MAX=2 threads share it, and wait for each other. Less "
+			       "comes back where they need it at the same time.",
 			       sum->arenas));
 	if (matters(sum, sum->parts[PART_CACHED], CACHED_SHARE))
 		advise(list, "tcache", sum->parts[PART_CACHED],
@@ -368,17 +401,8 @@ GArray *hold_advise(const struct hold_sum *sum)
 			       "So much of its huge pages is zeros, which were cleared and stay whole "
 			       "where a part is used: madvise(MADV_NOHUGEPAGE) for memory that is used "
 			       "in places, or PR_SET_THP_DISABLE. Each small page then costs a fault."));
-	if (matters(sum, sum->counted_free, CACHED_SHARE))
-		advise(list, "purge", sum->counted_free,
-		       g_strdup(
-			       sum->counted == ALLOCATOR_JEMALLOC ?
-				       "jemalloc keeps pages that are free: "
-				       "MALLOC_CONF=background_thread:true gives them back also in a "
-				       "program that rests, a smaller dirty_decay_ms sooner, and "
-				       "mallctl(\"arena.4096.purge\") now." :
-				       "tcmalloc keeps pages that are free: "
-				       "MallocExtension::instance()->ReleaseFreeMemory() gives them back "
-				       "now, a higher TCMALLOC_RELEASE_RATE sooner."));
+	if (matters(sum, purged, CACHED_SHARE))
+		advise(list, "purge", purged, g_strdup(purge_words(sum)));
 	g_array_sort(list, by_bytes);
 	return list;
 }

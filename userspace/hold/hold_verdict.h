@@ -33,10 +33,9 @@ struct hold_sum {
 	uint64_t processes;
 	uint64_t arenas;
 	uint64_t threads;
-	uint64_t trim_top;    /* of PART_TRIM: by a lower program break */
-	uint64_t arenas_free; /* resident and free in threads' arenas */
-	uint64_t huge_zero;   /* of huge pages, in pages of zeros */
-	uint64_t pin_size;    /* of the live chunks that pin most; 0: none */
+	uint64_t trim_top;  /* of PART_TRIM: by a lower program break */
+	uint64_t huge_zero; /* of huge pages, in pages of zeros */
+	uint64_t pin_size;  /* of the live chunks that pin most; 0: none */
 	uint64_t pin_bytes;
 	const char *pin_hint;	 /* what they begin with a pointer to, or "" */
 	uint64_t trim_threshold; /* of the process with most trim_top */
@@ -48,6 +47,7 @@ struct hold_sum {
 	uint64_t counted_active;
 	uint64_t counted_free;
 	uint64_t counted_most;
+	bool purges;		     /* jemalloc has threads of its own that give pages back */
 	enum allocator_kind counted; /* ALLOCATOR_UNKNOWN: none does */
 };
 

@@ -27,6 +27,7 @@ struct area {
 	uint64_t start;
 	uint64_t end;
 	enum resident_kind kind;
+	bool shared; /* MAP_SHARED */
 	char *path;
 	struct resident_sum sum;
 };
@@ -162,6 +163,10 @@ static void end_area(struct parser *parser)
 		return;
 	parser->open = false;
 	area->sum.mappings = 1;
+	/* A private mapping of shared memory, or of /dev/zero, whose pages are its own copies. */
+	if (area->kind == RESIDENT_SHARED && !area->shared &&
+	    2 * (area->sum.anonymous + area->sum.swap) > area->sum.rss + area->sum.swap)
+		area->kind = RESIDENT_ANONYMOUS;
 	if (area->kind == RESIDENT_ANONYMOUS) {
 		owned = owned_of(parser);
 		if (owned.bytes)
@@ -213,6 +218,7 @@ static bool begin_area(struct parser *parser, char *line)
 	parser->area = (struct area){ .start = start,
 				      .end = end,
 				      .kind = kind_of(path, rights[3] == 's'),
+				      .shared = rights[3] == 's',
 				      .path = g_strdup(path) };
 	parser->open = true;
 	return true;
@@ -228,6 +234,7 @@ static void take_value(struct resident_sum *sum, const char *line)
 		{ "Rss:", &sum->rss },
 		{ "Pss:", &sum->pss },
 		{ "Private_Dirty:", &sum->dirty },
+		{ "Anonymous:", &sum->anonymous },
 		{ "AnonHugePages:", &sum->huge },
 		{ "Swap:", &sum->swap },
 		{ "SwapPss:", &sum->swap_pss },

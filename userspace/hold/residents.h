@@ -35,8 +35,9 @@ struct resident_sum {
 	uint64_t pss;
 	uint64_t swap;
 	uint64_t swap_pss;
-	uint64_t dirty; /* private and written to */
-	uint64_t huge;	/* in huge pages, of anonymous memory */
+	uint64_t dirty;	    /* private and written to */
+	uint64_t anonymous; /* of no file, or a private copy of a page of one */
+	uint64_t huge;	    /* in huge pages, of anonymous memory */
 };
 
 struct resident_file {

@@ -320,6 +320,18 @@ def test_what_another_allocator_counts(kind: str) -> None:
     assert f"{kind}'s own count" in text and "in pages with live blocks" in text
 
 
+def test_what_gives_back_already_is_not_advised() -> None:
+    env = {
+        "LD_PRELOAD": str(libraries.preloadable("jemalloc")),
+        "MALLOC_CONF": "background_thread:true,dirty_decay_ms:600000",
+    }
+    with Program(workload("counted"), "7", env=env) as program:
+        (advice,) = [one for one in hold(program.pid)["verdict"]["advice"] if one["code"] == "purge"]
+        names = {stack["name"] for stack in hold(program.pid)["stacks"]}
+    assert "jemalloc_bg_thd" in names
+    assert "background_thread" not in advice["text"] and "dirty_decay_ms" in advice["text"]
+
+
 def test_what_mimalloc_counts() -> None:
     """Of it no more is there than what it has committed."""
     with Program(workload("counted"), "7", env={"LD_PRELOAD": str(libraries.preloadable("mimalloc"))}) as program:

@@ -109,6 +109,35 @@ static void test_kinds(void **state)
 }
 
 /* Beyond so many files all others are one, and nothing is left out of the sum. */
+/* Pages of shared memory that a private mapping has copied are the process's own. */
+static void test_private_copies(void **state)
+{
+	static const char text[] =
+		"7f0002000000-7f0002100000 rw-p 00000000 00:01 7       /memfd:x (deleted)\n"
+		"Rss:                 300 kB\nPss:                 300 kB\n"
+		"Anonymous:           296 kB\n"
+		"7f0003000000-7f0003100000 rw-p 00000000 00:01 8       /dev/zero\n"
+		"Rss:                   0 kB\nPss:                   0 kB\n"
+		"Anonymous:             0 kB\nSwap:                 40 kB\n"
+		"7f0004000000-7f0004100000 r--p 00000000 00:01 9       /dev/shm/y\n"
+		"Rss:                  60 kB\nPss:                  20 kB\n"
+		"Anonymous:             4 kB\n"
+		"7f0005000000-7f0005100000 rw-s 00000000 00:01 9       /dev/shm/y\n"
+		"Rss:                  28 kB\nPss:                  14 kB\n"
+		"Anonymous:            28 kB\n";
+	GArray *owned = no_ranges();
+	struct residents residents;
+
+	(void)state;
+	residents_init(&residents);
+	parse(text, owned, &residents);
+	assert_int_equal(residents.sums[RESIDENT_ANONYMOUS].rss, 300 * KIB);
+	assert_int_equal(residents.sums[RESIDENT_ANONYMOUS].swap, 40 * KIB);
+	assert_int_equal(residents.sums[RESIDENT_SHARED].rss, 88 * KIB);
+	residents_free(&residents);
+	g_array_unref(owned);
+}
+
 static void test_many_files(void **state)
 {
 	g_autoptr(GString) text = g_string_new(NULL);
@@ -283,6 +312,7 @@ int main(void)
 		cmocka_unit_test(test_mapped_chunks),
 		cmocka_unit_test(test_locked_ranges),
 		cmocka_unit_test(test_stacks_by_descriptors),
+		cmocka_unit_test(test_private_copies),
 	};
 
 	alarm(100); /* a hang is a failure */
