@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/message.h"
+#include "base/text.h"
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/target_options.h"
@@ -15,6 +16,8 @@
 #include "hold/hold_json.h"
 #include "hold/hold_text.h"
 #include "host/cgroup.h"
+#include "host/own_limits.h"
+#include "host/proc.h"
 #include "host/privileges.h"
 #include "host/timed_call.h"
 
@@ -117,12 +120,44 @@ static void free_process(gpointer process)
 	g_free(process);
 }
 
+/*
+ * Whether there is memory for what a process has on swap; else a message. What comes back in a full
+ * cgroup pushes out other pages, and the kernel may rather end the process.
+ */
+static bool has_room(pid_t pid)
+{
+	int64_t room = own_limits_memory(), left_bytes;
+	struct memory_cgroup group;
+	struct proc_status status;
+	char swapped[32], left[32];
+	bool limited = false;
+
+	if (proc_status_read(pid, &status) || status.swap_bytes <= 0)
+		return true;
+	if (room < 0)
+		room = INT64_MAX;
+	if (cgroup_of_process(pid, &group)) {
+		left_bytes = MAX(group.limit_bytes - group.usage_bytes, 0);
+		limited = group.limit_bytes >= 0 && group.usage_bytes >= 0 && left_bytes < room;
+		if (limited)
+			room = left_bytes;
+		memory_cgroup_free(&group);
+	}
+	if (status.swap_bytes <= room)
+		return true;
+	format_bytes(swapped, sizeof(swapped), (double)status.swap_bytes);
+	format_bytes(left, sizeof(left), (double)room);
+	message("process %d has %s on swap, and %s has room for %s: they are left there", pid,
+		swapped, limited ? "its memory cgroup" : "this machine", left);
+	return false;
+}
+
 /* Exit status, after a message. What ends meanwhile does not matter where there are others. */
 static int look_at(const struct hold_options *options, pid_t pid, GPtrArray *processes,
 		   struct hold_missing *missing)
 {
 	struct hold_process *process = g_new0(struct hold_process, 1);
-	int err = hold_read(pid, options->read_swapped, process);
+	int err = hold_read(pid, options->read_swapped && has_room(pid), process);
 
 	if (!err) {
 		g_ptr_array_add(processes, process);
