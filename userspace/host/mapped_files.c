@@ -185,6 +185,16 @@ static void read_files(struct mapped_files *mapped, pid_t pid, struct file *aske
 		rest(mapped, pid, begin + REST_TIMES * took);
 }
 
+/*
+ * What has no name in any file system lies below the root of its own: /proc/PID/maps shows it so
+ * (mm/memfd.c, newseg() in ipc/shm.c), and one that is mapped again and again has one name.
+ */
+static bool is_of_kernels_own(const char *name)
+{
+	return g_str_has_prefix(name, "memfd:") ||
+	       (g_str_has_prefix(name, "SYSV") && strlen(name) == strlen("SYSV") + 8);
+}
+
 void mapped_files_learn(struct mapped_files *mapped, const struct memtoll_file *seen)
 {
 	struct file *file;
@@ -194,7 +204,9 @@ void mapped_files_learn(struct mapped_files *mapped, const struct memtoll_file *
 	file = add_file(mapped, seen->dev, seen->inode);
 	read_files(mapped, (pid_t)seen->tgid, file);
 	if (!file->path) {
-		file->path = g_strndup(seen->name, sizeof(seen->name));
+		g_autofree char *name = g_strndup(seen->name, sizeof(seen->name));
+
+		file->path = g_strconcat(is_of_kernels_own(name) ? "/" : "", name, NULL);
 		file->library = strstr(file->path, ".so") != NULL;
 	}
 }

@@ -200,6 +200,12 @@ static void print_sentences(struct page *page, const char *prefix, int indent, c
 	}
 }
 
+/* "" where it rounds to nothing: what shortens a single call, and not the whole. Freed by the caller. */
+static char *saving(double gain)
+{
+	return gain < 0.005 ? g_strdup("") : g_strdup_printf("saves at most %.0f %%", 100 * gain);
+}
+
 /* Of the first finding everything, of others their names. */
 static void print_findings(struct page *page)
 {
@@ -214,6 +220,7 @@ static void print_findings(struct page *page)
 		g_autofree char *code = page_column(row, 0), *title = page_column(row, 1);
 		g_autofree char *text = page_column(row, 2), *try = page_column(row, 3);
 		g_autofree char *cost = page_column(row, 4), *family = page_column(row, 8);
+		g_autofree char *saves = saving(sqlite3_column_double(row, 5));
 
 		all = sqlite3_column_int(row, 6);
 		if (!strcmp(code, "none")) {
@@ -226,15 +233,15 @@ static void print_findings(struct page *page)
 			continue;
 		if (shown > 1) {
 			g_autofree char *line =
-				g_strdup_printf("%s, saves at most %.0f %% (memtoll explain %s)",
-						title, 100 * sqlite3_column_double(row, 5), code);
+				g_strdup_printf("%s%s%s (memtoll explain %s)", title,
+						*saves ? ", " : "", saves, code);
 
 			page_wrap(page, "  or ", 5, line);
 			continue;
 		}
 		print_sentences(page, "DO   ", 5, text, ADVICE_LINES);
-		fprintf(page->out, "     saves at most %.0f %% of the observed time\n",
-			100 * sqlite3_column_double(row, 5));
+		if (*saves)
+			fprintf(page->out, "     %s of the observed time\n", saves);
 		if (*try)
 			fprintf(page->out, "     try: %s\n", try);
 		if (*cost)

@@ -192,7 +192,8 @@ SELECT CASE WHEN h.limit_pct IS NULL OR h.estimated_pct <= h.limit_pct THEN ''
 	WHEN h.later_pct <= h.limit_pct THEN 'kept after the first second of CPU time'
 	WHEN h.later_pct IS NULL AND NOT (SELECT ran FROM begun_before)
 		THEN 'the first second of CPU time is not held to it'
-	WHEN h.estimated_pct - e.error_pct <= h.limit_pct THEN 'no more than that within its error'
+	WHEN h.estimated_pct - e.error_pct <= h.limit_pct
+		THEN PRINTF('+- %.1f %%: whether it is kept is not known', e.error_pct)
 	WHEN COALESCE((SELECT SUM(overhead_ns) FROM probe_overhead WHERE probe IN ('fault',
 			'fault_end', 'map', 'read', 'read_other', 'syscall', 'sample', 'idle')), 0)
 		* h.estimated_pct > h.limit_pct * h.overhead_ns

@@ -181,6 +181,30 @@ static void test_a_refresh_names_files(void **state)
 	maps_free(&maps);
 }
 
+/* What was unmapped before it could be asked for has the name that maps would have shown. */
+static void test_names_of_what_is_gone(void **state)
+{
+	static const char *const names[][2] = {
+		{ "memfd:x", "/memfd:x" },
+		{ "SYSV0000a731", "/SYSV0000a731" },
+		{ "SYSVINIT", "SYSVINIT" },
+		{ "data.mdb", "data.mdb" },
+	};
+	struct parts *parts = *state;
+	size_t i;
+
+	for (i = 0; i < G_N_ELEMENTS(names); i++) {
+		struct memtoll_file file = { .kind = EVENT_FILE,
+					     .tgid = getpid(),
+					     .inode = (1ULL << 41) + i };
+
+		g_strlcpy(file.name, names[i][0], sizeof(file.name));
+		mapped_files_learn(parts->consumers->areas, &file);
+		assert_string_equal(mapped_files_path(parts->consumers->areas, 0, file.inode),
+				    names[i][1]);
+	}
+}
+
 /* Whether the process is looked at for the name of a file that it has just mapped for the first time. */
 static bool is_looked_at(struct parts *parts)
 {
@@ -285,6 +309,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_a_refresh_reads_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_refresh_names_files, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_names_of_what_is_gone, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_looks_for_names_end, set_up, tear_down),
 		cmocka_unit_test(test_observers_are_called_at_their_moment),
 	};
