@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""memtoll hold, of much: processes that share their memory since a fork, which to look at it leaves shared (witness: the
-kernel's Pss of each, and how much is in huge pages); millions of blocks (mallinfo2, malloc_trim); and
-what is on swap (VmSwap).
+"""memtoll hold, of much: processes that share their memory since a fork, which a look leaves shared (witness: Pss, and
+how much is in huge pages); millions of blocks (mallinfo2, malloc_trim); and what is on swap (VmSwap).
 """
 
 from __future__ import annotations
@@ -79,17 +78,19 @@ def swapped(pid: int) -> int:
 
 def test_what_is_on_swap_is_brought_back_only_where_there_is_room() -> None:
     """Into a full cgroup it would push out other pages, or have the program killed."""
-    with memory_with_swap(limit=8 * HEAP, size=8 * HEAP) as cgroup:
-        with Program(*in_cgroup(cgroup, workload("holder"), "full", str(2 * HEAP // MIB))) as program:
-            wait_until(lambda: set_limit(cgroup, HEAP), "its pages to be pushed out")
-            before = swapped(program.pid)
-            assert before > HEAP // 2
-            words = ("hold", "--json", "--read-swapped", "-p", str(program.pid))
-            full = memtoll(*words)
-            assert swapped(program.pid) > before - 2 * MIB
-            assert set_limit(cgroup, 8 * HEAP)
-            roomy = memtoll(*words)
-            assert swapped(program.pid) < MIB
+    with (
+        memory_with_swap(limit=8 * HEAP, size=8 * HEAP) as cgroup,
+        Program(*in_cgroup(cgroup, workload("holder"), "full", str(2 * HEAP // MIB))) as program,
+    ):
+        wait_until(lambda: set_limit(cgroup, HEAP), "its pages to be pushed out")
+        before = swapped(program.pid)
+        assert before > HEAP // 2
+        words = ("hold", "--json", "--read-swapped", "-p", str(program.pid))
+        full = memtoll(*words)
+        assert swapped(program.pid) > before - 2 * MIB
+        assert set_limit(cgroup, 8 * HEAP)
+        roomy = memtoll(*words)
+        assert swapped(program.pid) < MIB
     assert full.status == 4 and "its memory cgroup has room for" in full.stderr, full
     hidden = [json.loads(said.stdout)["processes"][0]["malloc"]["hidden"]["bytes"] for said in (full, roomy)]
     assert hidden[0] > HEAP // 4 and hidden[1] == 0

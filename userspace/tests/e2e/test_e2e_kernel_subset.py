@@ -33,7 +33,7 @@ def two_starts(tmp_path: Path) -> list[Relocations]:
 
 
 def test_the_same_instructions(tmp_path: Path) -> None:
-    """Programs of swap are loaded where there is any: what other tests turn on and off meanwhile makes others of them."""
+    """Those of swap are loaded where there is any: others are, where another test turns some on or off meanwhile."""
     for turn in range(10):
         (tmp_path / str(turn)).mkdir()
         swap = swap_is_on()

@@ -9,9 +9,8 @@ from contextlib import closing
 from functools import partial
 
 import pytest
-from test_e2e_hold import ask
 
-from harness import Program, memtoll, workload
+from harness import Program, ask, memtoll, workload
 from measuring import Bound, between, control, middle, settle
 
 pytestmark = [pytest.mark.root, pytest.mark.measure]
