@@ -30,7 +30,8 @@ static void memory_job_free(gpointer data)
 /*
  * Another process's memory without a change to it: process_vm_readv(2) pins what it reads, and to be
  * pinned a page that processes share since a fork is copied first (gup_must_unshare(), kernel commit
- * a7f226604170), huge pages in small ones. Reads of /proc/PID/mem pin nothing.
+ * a7f226604170), huge pages in small ones. Reads of /proc/PID/mem pin nothing, and ask no handler
+ * of a userfaultfd for what is not there: they fail.
  */
 static int open_memory(pid_t pid)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * timed_call.h: calls with a time limit, for what another process can block for ever: reads of its
- * memory (userfaultfd(2), a page of a file system that does not answer), opening a file of a file
- * system that it serves.
+ * memory (a page of a file system that does not answer), opening a file of a file system that it
+ * serves.
  *
  * A worker thread makes the call and the caller waits for it that long. After that the call is
  * given up: its thread stays blocked, since a call inside the kernel cannot be cancelled, and

@@ -20,8 +20,8 @@ from swapping import OutOfMemory, in_cgroup, limit_swap, memory_with_swap
 
 pytestmark = [pytest.mark.root, pytest.mark.machine]
 
-# How often the kernel looks for pages to join: nobody's result depends on it.
-SETTING = Path("/sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs")
+# How many lines in a row the kernel's log takes: nobody's result depends on it.
+SETTING = Path("/proc/sys/kernel/printk_ratelimit_burst")
 
 # Changes the machine in every way that tests do, tells what it did, and waits for its end.
 RUN = """
