@@ -4,8 +4,8 @@
 usage: python_withheld.py CALLS
 
 The name of its code's file fills pages, and faults on the second of them are for userfaultfd(2) to answer, which
-nobody does: whoever waits for the name waits until this process ends. When a line comes, CALLS callocs and frees of 1 MiB
-follow in that code, and it waits again.
+nobody does: whoever waits for the name waits until this process ends. When a line comes, CALLS callocs and frees of
+1 MiB follow in that code, and it waits again.
 """
 
 import ctypes
