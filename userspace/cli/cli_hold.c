@@ -16,9 +16,9 @@
 #include "hold/hold_json.h"
 #include "hold/hold_text.h"
 #include "host/cgroup.h"
-#include "host/own_limits.h"
-#include "host/proc.h"
+#include "host/memory_room.h"
 #include "host/privileges.h"
+#include "host/proc.h"
 #include "host/timed_call.h"
 
 #define PROCESSES_MAX 4096U
@@ -126,29 +126,19 @@ static void free_process(gpointer process)
  */
 static bool has_room(pid_t pid)
 {
-	int64_t room = own_limits_memory(), left_bytes;
-	struct memory_cgroup group;
+	struct memory_room room;
 	struct proc_status status;
 	char swapped[32], left[32];
-	bool limited = false;
 
 	if (proc_status_read(pid, &status) || status.swap_bytes <= 0)
 		return true;
-	if (room < 0)
-		room = INT64_MAX;
-	if (cgroup_of_process(pid, &group)) {
-		left_bytes = MAX(group.limit_bytes - group.usage_bytes, 0);
-		limited = group.limit_bytes >= 0 && group.usage_bytes >= 0 && left_bytes < room;
-		if (limited)
-			room = left_bytes;
-		memory_cgroup_free(&group);
-	}
-	if (status.swap_bytes <= room)
+	room = memory_room_of(pid);
+	if (status.swap_bytes <= room.bytes)
 		return true;
 	format_bytes(swapped, sizeof(swapped), (double)status.swap_bytes);
-	format_bytes(left, sizeof(left), (double)room);
+	format_bytes(left, sizeof(left), (double)room.bytes);
 	message("process %d has %s on swap, and %s has room for %s: they are left there", pid,
-		swapped, limited ? "its memory cgroup" : "this machine", left);
+		swapped, room.in_group ? "its memory cgroup" : "this machine", left);
 	return false;
 }
 

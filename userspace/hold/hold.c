@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "hold/locked_ranges.h"
 #include "hold/pin_hints.h"
-#include "host/own_limits.h"
+#include "host/memory_room.h"
 #include "host/proc.h"
 
 #define DATA_MAX 16 /* mappings of a libc's data */
@@ -128,7 +128,7 @@ static bool has_heap(const struct maps *maps, uint64_t par, const struct malloc_
 /* How many chunks may be kept: a sixteenth of the memory that there is for them. */
 static uint64_t kept_most(void)
 {
-	uint64_t bytes = (uint64_t)MAX(own_limits_memory(), 0) / 16;
+	uint64_t bytes = (uint64_t)memory_room_of(getpid()).bytes / 16;
 
 	return CLAMP(bytes / sizeof(struct kept_chunk), CHUNKS_KEPT, CHUNKS_KEPT_MAX);
 }

@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -53,28 +52,6 @@ bool own_limits_are_small(uint64_t buffer_bytes)
 			": the kernel may kill it",
 			limit >> 20, wanted >> 20);
 	return limit < ROOMY_BYTES;
-}
-
-int64_t own_limits_memory(void)
-{
-	FILE *file = fopen("/proc/meminfo", "re");
-	int64_t available = -1;
-	struct memory_cgroup group;
-	char line[128];
-
-	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "MemAvailable: %" SCNd64 " kB", &available) == 1) {
-			available *= 1024;
-			break;
-		}
-	if (file)
-		fclose(file);
-	if (!cgroup_of_process(getpid(), &group))
-		return available;
-	if (group.limit_bytes >= 0 && available > group.limit_bytes)
-		available = group.limit_bytes;
-	memory_cgroup_free(&group);
-	return available;
 }
 
 void own_limits_give_back(void)

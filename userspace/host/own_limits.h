@@ -19,9 +19,6 @@ void own_limits_lift(void);
  */
 bool own_limits_are_small(uint64_t buffer_bytes);
 
-/* Bytes that the machine has available, no more than our memory cgroup may have; -1: not known. */
-int64_t own_limits_memory(void);
-
 /* In a child before its exec: restore them. */
 void own_limits_give_back(void);
 

@@ -5,8 +5,8 @@
  * for "trim" what is resident before and after malloc_trim(0); for "leak" 83 more blocks stay, and
  * as many come and go; for a shape that is taken up, too; for "work MS" how many of the blocks of
  * "full" it has replaced in so many milliseconds; for "nodes COUNT" a list of so many has come and
- * gone; for "turn MS" it takes and frees blocks again and
- * again for so long, and says how many faults that took.
+ * gone; for "turn MS" it takes and frees blocks again and again for so long, and says how many
+ * faults that took.
  * walled: of a heap that cannot grow any more (wall.h); heapless: of one that never could. Its own
  * output needs no memory of malloc's.
  */
