@@ -12,8 +12,8 @@
 /* MiniDebugInfo of the largest distribution libraries unpacks to a few MiB. */
 #define DEBUGDATA_MAX (128ULL * 1024 * 1024)
 #define CHUNK_BYTES 65536U
-/* A file without sections that is not larger may be walked through, a word at a time. */
-#define HASH_WALK_MAX (64 * 1024)
+/* Words of a chain of .gnu.hash; those of real files have a few. */
+#define CHAIN_MAX 4096
 
 static bool unpacks_small(const void *data, size_t size)
 {
@@ -63,28 +63,86 @@ bool debugdata_is_small(Elf *elf)
 	return true;
 }
 
-bool symbols_are_bounded(Elf *elf, int fd)
+/* What find_dynsym() takes for the address of .gnu.hash; 0: there is none. */
+static uint64_t hash_address(Elf *elf, const GElf_Phdr *dynamic)
 {
-	Elf_Scn *section = NULL;
-	GElf_Shdr header;
-	GElf_Phdr segment;
-	struct stat status;
-	size_t count, i, names;
+	Elf_Data *data =
+		elf_getdata_rawchunk(elf, (int64_t)dynamic->p_offset, dynamic->p_filesz, ELF_T_DYN);
+	uint64_t address = 0;
+	GElf_Dyn entry;
+	int i;
 
-	/* Without the sections' names libdwfl does not take the sections for any. */
-	while (!elf_getshdrstrndx(elf, &names) && elf_getscn(elf, names) &&
-	       (section = elf_nextscn(elf, section)))
-		if (gelf_getshdr(section, &header) && header.sh_entsize > 0 &&
-		    (header.sh_type == SHT_SYMTAB || header.sh_type == SHT_DYNSYM) &&
-		    elf_getdata(section, NULL) && elf_strptr(elf, header.sh_link, 0))
-			return true;
-	if (!fstat(fd, &status) && status.st_size <= HASH_WALK_MAX)
+	for (i = 0; data && gelf_getdyn(data, i, &entry) && entry.d_tag != DT_NULL; i++)
+		if (entry.d_tag == DT_GNU_HASH)
+			address = entry.d_un.d_ptr;
+	return address;
+}
+
+/* Words that it would step through, from the last chain's first on, until one is the end of a chain. */
+static bool chain_ends(Elf *elf, uint64_t offset)
+{
+	struct {
+		uint32_t buckets;
+		uint32_t first_symbol;
+		uint32_t mask_words;
+		uint32_t shift;
+	} header;
+	Elf_Data *data = elf_getdata_rawchunk(elf, (int64_t)offset, sizeof(header), ELF_T_WORD);
+	uint64_t chain, left, size, i;
+	uint32_t last;
+
+	if (!data || !elf_rawfile(elf, &size))
 		return true;
+	memcpy(&header, data->d_buf, sizeof(header));
+	/* It multiplies these as 64 and 32 bits; what then lies outside of the file it gives up. */
+	offset += sizeof(header) +
+		  (uint64_t)gelf_getclass(elf) * sizeof(uint32_t) * header.mask_words;
+	chain = header.buckets * sizeof(uint32_t);
+	data = elf_getdata_rawchunk(elf, (int64_t)offset, chain, ELF_T_WORD);
+	if (!data)
+		return true;
+	last = header.first_symbol;
+	for (i = 0; i < header.buckets; i++)
+		last = MAX(last, ((const uint32_t *)data->d_buf)[i]);
+	offset += chain + (uint64_t)(last - header.first_symbol) * sizeof(uint32_t);
+	if (offset >= size)
+		return true;
+	left = MIN((size - offset) / sizeof(uint32_t), CHAIN_MAX);
+	data = elf_getdata_rawchunk(elf, (int64_t)offset, left * sizeof(uint32_t), ELF_T_WORD);
+	for (i = 0; data && i < left; i++)
+		if (((const uint32_t *)data->d_buf)[i] & 1)
+			return true;
+	return left < CHAIN_MAX;
+}
+
+bool symbols_are_bounded(Elf *elf, uint64_t bias)
+{
+	GElf_Phdr segment, dynamic = {};
+	uint64_t address;
+	size_t count, i;
+
 	if (elf_getphdrnum(elf, &count))
 		return false;
-	for (i = 0; i < count; i++)
-		if (gelf_getphdr(elf, (int)i, &segment) && segment.p_type == PT_DYNAMIC)
+	for (i = 0; i < count; i++) {
+		if (!gelf_getphdr(elf, (int)i, &segment) || segment.p_type != PT_DYNAMIC)
+			continue;
+		/* There is one at most (System V ABI, "Program Header"); it looks through each. */
+		if (dynamic.p_type)
 			return false;
+		dynamic = segment;
+	}
+	address = dynamic.p_type ? hash_address(elf, &dynamic) : 0;
+	/* It takes addresses as they are, and as moved; where segments overlap the first one. */
+	for (i = 0; address && i < count; i++) {
+		if (!gelf_getphdr(elf, (int)i, &segment) || segment.p_type != PT_LOAD)
+			continue;
+		if (address - segment.p_vaddr < segment.p_filesz &&
+		    !chain_ends(elf, address - segment.p_vaddr + segment.p_offset))
+			return false;
+		if (bias && address - segment.p_vaddr - bias < segment.p_filesz &&
+		    !chain_ends(elf, address - segment.p_vaddr - bias + segment.p_offset))
+			return false;
+	}
 	return true;
 }
 

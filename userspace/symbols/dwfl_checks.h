@@ -7,6 +7,7 @@
 #define MEMTOLL_DWFL_CHECKS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include <elfutils/libdw.h>
 #include <libelf.h>
@@ -15,11 +16,13 @@
 bool debugdata_is_small(Elf *elf);
 
 /*
- * Where no section is a symbol table, libdwfl counts the dynamic symbols itself: along a chain of
- * .gnu.hash, through all of the file if that is made so, and each word of it takes longer than the
- * one before (find_dynsym() by elf_getdata_rawchunk()): a file of 1 MiB takes minutes.
+ * Where no section is a symbol table that it can read, libdwfl counts the dynamic symbols itself:
+ * along a chain of .gnu.hash, through all of the file if that is made so, and each word of it takes
+ * longer than the one before (find_dynsym() by elf_getdata_rawchunk()): a file of 1 MiB takes
+ * minutes. Which sections it can read is not judged here: a chain that long is in no real file.
+ * bias: as dwfl_module_getelf() has it.
  */
-bool symbols_are_bounded(Elf *elf, int fd);
+bool symbols_are_bounded(Elf *elf, uint64_t bias);
 
 /*
  * libdw opens the file that .gnu_debugaltlink names when the caller found none. It would wait for

@@ -504,7 +504,7 @@ static void read_object(struct object *object)
 	};
 	Elf *elf = elf_begin(object->fd, ELF_C_READ, NULL);
 	bool sane = elf && debugdata_is_small(elf);
-	bool bounded = sane && symbols_are_bounded(elf, object->fd);
+	Dwarf_Addr bias;
 	void **user;
 
 	if (elf)
@@ -527,7 +527,8 @@ static void read_object(struct object *object)
 	*user = object;
 	if (!object->without_lines)
 		read_scopes(object);
-	if (bounded)
+	elf = dwfl_module_getelf(object->module, &bias);
+	if (elf && symbols_are_bounded(elf, bias))
 		read_symbols(object);
 	if (!object->scopes)
 		read_go(object);

@@ -145,9 +145,22 @@ static void test_fifos(void **state)
 	free(path);
 }
 
+/* What has the symbols' names (.strtab, the last but one) as another table of symbols. */
+static void add_symbols(char *bytes)
+{
+	Elf64_Ehdr *header = (void *)bytes;
+	Elf64_Shdr *section = (void *)(bytes + header->e_shoff);
+
+	section += header->e_shnum - 2;
+	assert_int_equal(section->sh_type, SHT_STRTAB);
+	section->sh_type = SHT_SYMTAB;
+	section->sh_link = UINT32_MAX;
+	section->sh_entsize = sizeof(Elf64_Sym);
+}
+
 /*
- * A library whose .gnu.hash has a chain of a million words, and no sections, or none whose names
- * can be found: libdwfl would follow it.
+ * A library whose .gnu.hash has a chain of a million words, and sections of which the last table of
+ * symbols has no strings, or none whose names can be found, or none: libdwfl would follow it.
  */
 static void test_endless_hash(void **state)
 {
@@ -175,11 +188,14 @@ static void test_endless_hash(void **state)
 	for (Elf64_Dyn *entry = (void *)(bytes + segment->p_offset); entry->d_tag; entry++)
 		if (entry->d_tag == DT_GNU_HASH)
 			entry->d_un.d_ptr = hash;
-	for (way = 0; way < 2; way++) {
+	for (way = 0; way < 3; way++) {
 		struct symbolizer *symbolizer = symbolizer__new();
 
-		header->e_shstrndx = (Elf64_Half)(header->e_shnum + 7919);
-		if (way)
+		if (way == 0)
+			add_symbols(bytes);
+		else if (way == 1)
+			header->e_shstrndx = (Elf64_Half)(header->e_shnum + 7919);
+		else
 			header->e_shoff = header->e_shnum = header->e_shstrndx = 0;
 		assert_int_equal(unlink(path), 0);
 		write_file(path, bytes, len);
