@@ -236,6 +236,7 @@ struct naming {
 	struct python_code_key known[PYTHON_CODES_MAX]; /* of the cached code objects */
 	struct python_code_key keys[PYTHON_CODES_MAX];	/* of those in memory now */
 	struct python_code *codes[PYTHON_CODES_MAX];	/* read where these differ */
+	bool partial[PYTHON_CODES_MAX];			/* of these: not all of it could be read */
 };
 
 static void naming_free(gpointer data)
@@ -249,15 +250,14 @@ static void naming_free(gpointer data)
 	g_free(naming);
 }
 
-/* Whether an inner frame has the same code object, as in recursion. */
-static bool comes_before(const struct naming *naming, size_t place)
+/* The innermost frame with the same code object, as in recursion. */
+static size_t first_of(const struct naming *naming, size_t place)
 {
 	size_t i;
 
-	for (i = 0; i < place; i++)
-		if (naming->addresses[i] == naming->addresses[place])
-			return true;
-	return false;
+	for (i = 0; naming->addresses[i] != naming->addresses[place]; i++)
+		;
+	return i;
 }
 
 static void read_codes(void *data)
@@ -268,10 +268,10 @@ static void read_codes(void *data)
 	python_code_peek(naming->pid, &naming->layout, &naming->code_type, naming->addresses,
 			 naming->count, naming->keys);
 	for (i = 0; i < naming->count; i++)
-		if (naming->keys[i].type && !comes_before(naming, i) &&
+		if (naming->keys[i].type && first_of(naming, i) == i &&
 		    memcmp(&naming->keys[i], &naming->known[i], sizeof(naming->keys[i])))
-			naming->codes[i] =
-				python_code_read(naming->pid, &naming->layout, &naming->keys[i]);
+			naming->codes[i] = python_code_read(naming->pid, &naming->layout,
+							    &naming->keys[i], &naming->partial[i]);
 }
 
 static void remember(struct interpreter *interp, uint64_t address, struct python_code *code)
@@ -305,16 +305,16 @@ static struct naming *naming_read(struct interpreter *interp, pid_t pid,
 		return NULL;
 	interp->code_type = naming->code_type;
 	for (i = 0; i < naming->count; i++)
-		if (naming->codes[i])
+		if (naming->codes[i] && !naming->partial[i])
 			remember(interp, naming->addresses[i], naming->codes[i]);
 	return naming;
 }
 
-/* The cached code object of a frame, if memory still has the same one. */
+/* The code object of a frame, read or cached, if memory still has the same one. */
 static struct python_code *code_get(const struct interpreter *interp, const struct naming *naming,
 				    size_t i)
 {
-	struct python_code *code = naming->codes[i];
+	struct python_code *code = naming->codes[first_of(naming, i)];
 
 	if (!code && naming->keys[i].type)
 		code = g_hash_table_lookup(interp->codes, &naming->addresses[i]);
@@ -328,6 +328,37 @@ int32_t python_frame_place(const struct python_frame *frame, uint32_t kind)
 	return frame->flags & PYTHON_AT ? (int32_t)(frame->flags >> PYTHON_AT_SHIFT) : -1;
 }
 
+static bool any_partial(const struct naming *naming)
+{
+	size_t i;
+
+	for (i = 0; i < naming->count; i++)
+		if (naming->partial[i])
+			return true;
+	return false;
+}
+
+/* naming: NULL: nothing could be read. */
+static void name_frame(struct python_stack *stack, size_t i, const struct interpreter *interp,
+		       const struct naming *naming)
+{
+	struct python_frame *frame = &stack->frames[i];
+	struct python_code *code = naming ? code_get(interp, naming, i) : NULL;
+
+	if (!code || !python_code_has(code, python_frame_place(frame, stack->kind))) {
+		/* The engine's own functions have no script: no name is missing. */
+		frame->settled = stack->kind == INTERPRETER_V8 && naming && naming->keys[i].type &&
+				 !naming->partial[first_of(naming, i)];
+		return;
+	}
+	frame->settled = !code->partial;
+	if (python_code_is_internal(code))
+		return;
+	if (frame->code)
+		python_code_unref(frame->code);
+	frame->code = python_code_ref(code);
+}
+
 /*
  * Name the frames of a stack as far as its process can be read. again: that is tried once more,
  * when the stack is written, if it is given up now.
@@ -335,25 +366,20 @@ int32_t python_frame_place(const struct python_frame *frame, uint32_t kind)
 static void name_frames(struct python *python, struct python_stack *stack, bool again)
 {
 	struct interpreter *interp = interpreter_or_parents(python, stack->pid);
-	/* The engine's own functions have no script: what is there and has no name is no loss. */
-	bool has_nameless = interp && interp->layout.walk.kind == INTERPRETER_V8;
 	struct naming *naming = interp ? naming_read(interp, stack->pid, stack) : NULL;
 	size_t i;
 
 	if (interp)
 		stack->kind = interp->layout.walk.kind;
-	stack->unread = interp && !naming && again;
-	for (i = 0; i < stack->count && !stack->unread; i++) {
+	stack->unread = again && interp && (!naming || any_partial(naming));
+	for (i = 0; i < stack->count; i++) {
 		struct python_frame *frame = &stack->frames[i];
-		struct python_code *code;
 
-		if (!frame->address)
-			continue;
-		code = naming ? code_get(interp, naming, i) : NULL;
-		if (!code || !python_code_has(code, python_frame_place(frame, stack->kind)))
-			python->unreadable += !has_nameless || !naming || !naming->keys[i].type;
-		else if (!python_code_is_internal(code))
-			frame->code = python_code_ref(code);
+		if (frame->address && !frame->settled)
+			name_frame(stack, i, interp, naming);
+		/* One that has its name, but not its line, is none without. */
+		python->unreadable +=
+			frame->address && !stack->unread && !frame->settled && !frame->code;
 	}
 	if (naming)
 		naming_free(naming);

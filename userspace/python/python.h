@@ -21,6 +21,7 @@ struct python;
 struct python_frame {
 	uint64_t address;	  /* of the code object; 0: an eval loop without a frame */
 	struct python_code *code; /* NULL: the frame is left out */
+	bool settled;		  /* no more is to be known of it */
 	int32_t instruction;	  /* as struct memtoll_python has it */
 	uint32_t flags;		  /* PYTHON_ENTRY, PYTHON_AT */
 };
@@ -29,7 +30,7 @@ struct python_stack {
 	pid_t pid;
 	uint32_t kind;	/* of interpreter: enum memtoll_python_kind */
 	bool truncated; /* frames are missing at the outer end */
-	bool unread;	/* its process did not let itself be read in time */
+	bool unread;	/* all or a part of it: its process did not let itself be read in time */
 	size_t count;
 	struct python_frame frames[]; /* innermost first */
 };

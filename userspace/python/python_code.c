@@ -157,7 +157,7 @@ static uint8_t *read_bytes(pid_t pid, const struct python_layout *layout, uint64
 }
 
 struct python_code *python_code_read(pid_t pid, const struct python_layout *layout,
-				     const struct python_code_key *key)
+				     const struct python_code_key *key, bool *partial)
 {
 	struct python_code *code = g_new0(struct python_code, 1);
 
@@ -175,6 +175,8 @@ struct python_code *python_code_read(pid_t pid, const struct python_layout *layo
 		if (code->function && code->file)
 			code->lines = read_bytes(pid, layout, key->lines, &code->line_bytes);
 	}
+	if (partial)
+		*partial = code->partial;
 	if (!code->function || !code->file) {
 		python_code_unref(code);
 		return NULL;

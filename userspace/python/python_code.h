@@ -42,6 +42,7 @@ struct python_code {
 	uint32_t kind;	  /* enum memtoll_python_kind */
 	uint16_t version; /* of the interpreter: selects the format of lines */
 	bool free_threaded;
+	bool partial; /* a part that is there was not to be read just now */
 	uint32_t first_line;
 	char *function; /* UTF-8, control characters replaced */
 	char *file;
@@ -61,11 +62,12 @@ void python_code_peek(pid_t pid, const struct python_layout *layout, uint64_t *t
 		      const uint64_t *addresses, size_t count, struct python_code_key *keys);
 
 /*
- * Read the rest. NULL where it cannot be read. The caller has the first reference; dropping the
- * last one frees. The count is not atomic.
+ * Read the rest. NULL where it cannot be read; *partial, if not NULL: it may be the next time, as
+ * may what is missing of the code. The caller has the first reference; dropping the last one frees. The count
+ * is not atomic.
  */
 struct python_code *python_code_read(pid_t pid, const struct python_layout *layout,
-				     const struct python_code_key *key);
+				     const struct python_code_key *key, bool *partial);
 struct python_code *python_code_ref(struct python_code *code);
 void python_code_unref(struct python_code *code);
 

@@ -95,6 +95,11 @@ _Static_assert(NUMBER_SHIFT + 1 == V8_CONSTANTS, "python_offsets.h has their num
 #define OBJECT_BYTES_MAX 256 /* of an object, as far as it is read */
 #define STRINGS_DEEP 5	     /* that refer to one another */
 #define SOURCE_MAX (4U << 20)
+/*
+ * The collector moves what is looked at, and gives back the memory where it was: what is read in
+ * between is not there, and is the next time.
+ */
+#define TRIES_MAX 3
 
 /*
  * A function's scope (ScopeInfo, V8's objects/scope-info.tq): flags, numbers, names and kinds of its
@@ -390,16 +395,17 @@ static void read_scope(pid_t pid, const int32_t *v8, uint64_t object, struct sco
 		read_place(slots + at, scope);
 }
 
-void v8_code_name(pid_t pid, const struct python_layout *layout, struct python_code *code)
+/* Whether nothing is missing that a function of its kind has. */
+static bool read_function(pid_t pid, const int32_t *v8, struct python_code *code)
 {
-	const int32_t *v8 = layout->v8;
 	uint64_t script = moved_to(pid, v8, code->key.file);
 	uint64_t name = moved_to(pid, v8, code->key.name);
+	int32_t type = type_of(pid, v8, script), named = type_of(pid, v8, name);
 	struct scope scope = {};
 
-	if (type_of(pid, v8, script) != v8[TYPE_SCRIPT])
-		return;
-	if (type_of(pid, v8, name) == v8[TYPE_SCOPE])
+	if (type != v8[TYPE_SCRIPT])
+		return type >= 0;
+	if (named == v8[TYPE_SCOPE])
 		read_scope(pid, v8, name, &scope);
 	else
 		scope.name = name;
@@ -412,4 +418,16 @@ void v8_code_name(pid_t pid, const struct python_layout *layout, struct python_c
 	if (scope.has_start)
 		code->first_line =
 			line_at(pid, v8, field(pid, script, v8[SCRIPT_SOURCE]), scope.start);
+	return code->file && named >= 0 && (named != v8[TYPE_SCOPE] || code->first_line);
+}
+
+void v8_code_name(pid_t pid, const struct python_layout *layout, struct python_code *code)
+{
+	unsigned int tries = 0;
+
+	do {
+		g_clear_pointer(&code->function, g_free);
+		g_clear_pointer(&code->file, g_free);
+		code->partial = !read_function(pid, layout->v8, code);
+	} while (code->partial && ++tries < TRIES_MAX);
 }

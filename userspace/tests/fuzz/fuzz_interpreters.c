@@ -22,7 +22,7 @@
 static void look_at(const struct python_layout *layout, const struct python_code_key *key)
 {
 	static const uint32_t places[] = { 0, 8, 32, 4096, UINT32_MAX };
-	struct python_code *code = python_code_read(getpid(), layout, key);
+	struct python_code *code = python_code_read(getpid(), layout, key, NULL);
 	size_t i;
 
 	if (!code)

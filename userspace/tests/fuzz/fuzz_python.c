@@ -23,7 +23,7 @@
 static void look_at(const struct python_layout *layout, const struct python_code_key *key)
 {
 	static const int32_t places[] = { -1, 0, 2, 4096, INT32_MAX };
-	struct python_code *code = python_code_read(getpid(), layout, key);
+	struct python_code *code = python_code_read(getpid(), layout, key, NULL);
 	size_t i;
 
 	if (!code)

@@ -159,7 +159,7 @@ static unsigned int check_code(struct interpreter *ruby, const struct python_lay
 	python_code_peek(ruby->pid, layout, &type, &address, 1, &key);
 	assert_true(key.type);
 	assert_int_equal(key.first_line, strtoul(first, NULL, 10));
-	code = python_code_read(ruby->pid, layout, &key);
+	code = python_code_read(ruby->pid, layout, &key, NULL);
 	assert_non_null(code);
 	assert_string_equal(code->function, label);
 	/* What would do something to a terminal is not in the name. */
@@ -322,7 +322,7 @@ static void fill(GRand *rand, uint32_t kind, uint64_t *memory)
 static void look_at(const struct python_layout *layout, const struct python_code_key *key)
 {
 	static const uint32_t places[] = { 0, 8, 32, 4096, 1U << 20, UINT32_MAX };
-	struct python_code *code = python_code_read(getpid(), layout, key);
+	struct python_code *code = python_code_read(getpid(), layout, key, NULL);
 	size_t i;
 
 	if (!code)
@@ -465,11 +465,46 @@ static void test_objects_that_have_moved(void **state)
 	key.type = v8.v8[V8_TYPE_SHARED];
 	key.file = moved(&v8, memory[3], script);
 	key.name = moved(&v8, memory[5], string_of(&v8, memory[4], "serve"));
-	code = python_code_read(getpid(), &v8, &key);
+	code = python_code_read(getpid(), &v8, &key, NULL);
 	assert_non_null(code);
 	assert_string_equal(code->function, "serve");
 	assert_string_equal(code->file, "/srv/serve.js");
 	python_code_unref(code);
+}
+
+/* It gives back what it has moved them from: what cannot be read now is worth another look. */
+static void test_objects_that_are_gone(void **state)
+{
+	static uint8_t memory[4][256] __attribute__((aligned(8)));
+	struct python_code_key key = {};
+	struct python_layout v8;
+	struct python_code *code;
+	uint64_t name;
+	bool partial;
+
+	(void)state;
+	layout_of_node(&v8);
+	key.type = v8.v8[V8_TYPE_SHARED];
+	key.name = string_of(&v8, memory[0], "serve");
+	/* The script's map is nowhere, then its name's. */
+	key.file = (uint64_t)(uintptr_t)memory[1] + 1;
+	memcpy(memory[1] + v8.v8[V8_OBJECT_MAP], &(uint64_t){ 0x7001 }, sizeof(uint64_t));
+	assert_null(python_code_read(getpid(), &v8, &key, &partial));
+	assert_true(partial);
+	object_of(&v8, memory[1], v8.v8[V8_TYPE_SCRIPT]);
+	name = (uint64_t)(uintptr_t)memory[2] + 1;
+	memcpy(memory[1] + v8.v8[V8_SCRIPT_NAME], &name, sizeof(name));
+	assert_null(python_code_read(getpid(), &v8, &key, &partial));
+	assert_true(partial);
+	string_of(&v8, memory[2], "/srv/serve.js");
+	code = python_code_read(getpid(), &v8, &key, &partial);
+	assert_non_null(code);
+	assert_false(partial || code->partial);
+	python_code_unref(code);
+	/* A function of the engine has something else there. */
+	key.file = object_of(&v8, memory[3], v8.v8[V8_TYPE_SCRIPT] + 1);
+	assert_null(python_code_read(getpid(), &v8, &key, &partial));
+	assert_false(partial);
 }
 
 /* Of a version that no table has: no code at all. */
@@ -496,6 +531,7 @@ int main(void)
 		cmocka_unit_test(test_interpreters_are_found),
 		cmocka_unit_test(test_hostile_structures),
 		cmocka_unit_test(test_objects_that_have_moved),
+		cmocka_unit_test(test_objects_that_are_gone),
 		cmocka_unit_test(test_unknown_version),
 	};
 

@@ -394,7 +394,7 @@ static void test_code_objects(void **state)
 		first = strtoul(at, &at, 10);
 		python_code_peek(python.pid, &python.layout, &type, address, 1, key);
 		assert_true(key[0].type && key[0].type == type);
-		code = python_code_read(python.pid, &python.layout, key);
+		code = python_code_read(python.pid, &python.layout, key, NULL);
 		assert_non_null(code);
 		assert_string_equal(code->function, at + 1);
 		assert_int_equal(code->first_line, first);
