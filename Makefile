@@ -80,9 +80,8 @@ FUZZERS := $(patsubst userspace/tests/fuzz/%.c,$(O)/fuzz/%,$(wildcard userspace/
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all help deps deps-lint deps-test demo test test-extras test-measure test-kernels test-mutants \
-	test-margins \
-	bench bench-table fuzz soak check tests-build lint lint-format lint-tidy format clean
+.PHONY: all help deps deps-lint deps-test demo test test-releases test-extras test-measure test-kernels \
+	test-mutants test-margins bench bench-table fuzz soak check tests-build lint lint-format lint-tidy format clean
 
 all: deps ## build memtoll (default)
 	$(Q)$(MAKE) --no-print-directory $(O)/memtoll
@@ -123,6 +122,9 @@ RUN = MEMTOLL=$(abspath $(O)/memtoll) MEMTOLL_SAN=$(abspath $(O)/san/memtoll) us
 
 test: tests-build ## all that is true on any machine; asks for root only for what traces
 	$(Q)$(RUN) test $(PLAIN_TESTS) $(SAN_TESTS)
+
+test-releases: tests-build ## runtimes and libraries of releases that the distribution does not have; two minutes
+	$(Q)$(RUN) releases
 
 test-extras: tests-build ## the optional parts of the Python package, in an environment that has what they need
 	$(Q)$(RUN) extras

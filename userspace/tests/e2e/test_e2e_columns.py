@@ -18,7 +18,7 @@ from contiguous import joined_bytes
 from environments import python_with
 from harness import MIB, PAGE, SOURCES, Recording, memtoll, site_line
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.releases]
 
 SCRIPT = "columns.py"
 RELEASES: Final = ("numpy==2.4.6", "polars==2.1.0", "pyarrow==26.0.1")

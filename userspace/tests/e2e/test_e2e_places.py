@@ -68,8 +68,8 @@ def test_cpp(out: Path, tmp_path: Path, form: str) -> None:
 
 GO = {
     "with DWARF": (),
-    "trimmed": ("-trimpath",),
-    "trimmed and stripped": ("-trimpath", golang.STRIPPED),
+    "trimmed": golang.INDEPENDENT,
+    "trimmed and stripped": (*golang.INDEPENDENT, golang.STRIPPED),
 }
 
 

@@ -139,6 +139,7 @@ def test_a_buffer_of_100_mib_costs_no_zeroing(tmp_path: Path, port: int) -> None
     assert any(in_recv(frame, done.witness) for frame in row["allocated_at"])
 
 
+@pytest.mark.releases
 def test_newest_version_does_not_clear(tmp_path: Path, port: int) -> None:
     size, recvs = 10 * MIB, 401
     done = client(tmp_path / "a.memtoll", port, python_with(NEWEST), size, recvs)
