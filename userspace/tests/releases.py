@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Runtimes and libraries of releases that the distribution does not have: of make test-releases, not of make test.
+"""Runtimes and libraries of releases that this distribution does not have: of make test-releases, not of make test.
 
-They come from Python's packages, and each shows once more, of another release, what the distribution's own shows in
-make test.
+They come from Python's packages and from the distribution's other releases, and each shows once more what the
+distribution's own shows in make test.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 
-def newer(releases: Iterable[Any]) -> list[Any]:
+def others(releases: Iterable[Any]) -> list[Any]:
     """Parameters of a test, or tuples of them, as those of such a release."""
     return [
         pytest.param(*(release if isinstance(release, tuple) else (release,)), marks=pytest.mark.releases)

@@ -10,7 +10,7 @@ import pytest
 
 import golang
 from harness import MIB, PAGE, SOURCES, Recording, record, site_line
-from releases import newer
+from releases import others
 
 pytestmark = pytest.mark.root
 
@@ -53,7 +53,7 @@ def advice(recording: Recording) -> dict[str, dict[str, Any]]:
     return {row["code"]: row for row in recording.report["verdict"]["advice"]}
 
 
-@pytest.mark.parametrize("form", [*(form for form in FORMS if form != NEWEST), *newer([NEWEST])])
+@pytest.mark.parametrize("form", [*(form for form in FORMS if form != NEWEST), *others([NEWEST])])
 def test_clearing_has_a_function_and_a_line(out: Path, programs: Programs, form: str) -> None:
     program = programs[form]
     recording = record(out, command=[program, "clears", str(ROUNDS), str(MIB)], exact=False)
@@ -74,7 +74,7 @@ def test_clearing_has_a_function_and_a_line(out: Path, programs: Programs, form:
     assert "sync.Pool" in said and "calloc" not in said
 
 
-@pytest.mark.parametrize("form", ["stripped", *newer([NEWEST])])
+@pytest.mark.parametrize("form", ["stripped", *others([NEWEST])])
 def test_memory_that_the_program_returns(out: Path, programs: Programs, form: str) -> None:
     size = 48 * MIB
     recording = record(out, command=[programs[form], "returns", str(RETURNS), str(size)], exact=False)
@@ -97,7 +97,7 @@ def test_memory_that_the_program_returns(out: Path, programs: Programs, form: st
     assert again >= RETURNS * size * 0.99 - recording.witness[-1]["heap"]
 
 
-@pytest.mark.parametrize("form", ["stripped", *newer([NEWEST])])
+@pytest.mark.parametrize("form", ["stripped", *others([NEWEST])])
 def test_a_buffer_that_is_kept(out: Path, programs: Programs, form: str) -> None:
     recording = record(out, command=[programs[form], "keeps", "997", str(MIB)], exact=False)
     assert recording.dominant == "compute"

@@ -44,6 +44,7 @@ from harness import (
     workload,
 )
 from leftovers import noted
+from releases import others
 from swapping import CGROUPS
 
 pytestmark = pytest.mark.root
@@ -250,7 +251,7 @@ def holder_with(suite: str, path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("suite", [suite for suite in SUITES if suite != libraries.own_suite()])
+@pytest.mark.parametrize("suite", others(suite for suite in SUITES if suite != libraries.own_suite()))
 def test_other_releases_of_glibc(suite: str, tmp_path: Path) -> None:
     """Every byte again, and all that is cached."""
     with Program(holder_with(suite, tmp_path / "holder"), "lists") as program:

@@ -36,7 +36,7 @@ from harness import (
     wait_slices,
     wait_until,
 )
-from releases import newer
+from releases import others
 
 pytestmark = pytest.mark.root
 
@@ -113,7 +113,7 @@ def of_chains(chain: interpreted.Chain) -> interpreted.Chain:
 
 @pytest.mark.parametrize(
     ("release", "options"),
-    [("", ("-Xint",)), ("", ()), *newer((release, ("-Xint",)) for release in jvm.RELEASES)],
+    [("", ("-Xint",)), ("", ()), *others((release, ("-Xint",)) for release in jvm.RELEASES)],
     ids=str,
 )
 def test_every_chain_is_the_interpreters(out: Path, classes: Path, release: str, options: tuple[str, ...]) -> None:
@@ -144,7 +144,7 @@ def test_every_chain_is_the_interpreters(out: Path, classes: Path, release: str,
     assert {"Chains$Shape.draw(int[][], java.lang.String)", "Chains.main(java.lang.String[])"} <= functions
 
 
-@pytest.mark.parametrize("release", newer(jvm.RELEASES))
+@pytest.mark.parametrize("release", others(jvm.RELEASES))
 def test_clearing_of_newer_releases(out: Path, classes: Path, release: str) -> None:
     """As above, of what has another code cache, another compiler and another collector."""
     with jvm.started(classes, "Clears", str(MIB), options=(*ALONE, *jvm.AT_ONCE), release=release) as program:
@@ -159,7 +159,7 @@ def test_clearing_of_newer_releases(out: Path, classes: Path, release: str) -> N
     assert nameless(recording) < FEW
 
 
-@pytest.mark.parametrize("release", ["", *newer([max(jvm.RELEASES)])])
+@pytest.mark.parametrize("release", ["", *others([max(jvm.RELEASES)])])
 def test_clearing_outside_of_the_heap(out: Path, classes: Path, release: str) -> None:
     """Memory of malloc's, which the virtual machine clears itself."""
     with jvm.started(classes, "Clears", str(MIB), "direct", options=(*ALONE, *jvm.AT_ONCE), release=release) as program:
@@ -176,7 +176,7 @@ def test_clearing_outside_of_the_heap(out: Path, classes: Path, release: str) ->
     assert mallocs, recording.report["sites"]
 
 
-@pytest.mark.parametrize("release", ["", *newer(["21"])])
+@pytest.mark.parametrize("release", ["", *others(["21"])])
 def test_array_that_is_kept(out: Path, classes: Path, release: str) -> None:
     with jvm.started(classes, "Keeps", str(MIB), release=release) as program:
         recording = record(out, "--jvm-perfmap", "-d", "1s", "-p", str(program.pid), exact=False)
@@ -446,7 +446,7 @@ def test_command_that_is_one(out: Path, classes: Path) -> None:
 ROUNDS, HELD_MIB, LARGEST_MIB = 7, 192, 448
 
 
-@pytest.mark.parametrize("release", ["", *newer(["21"])])
+@pytest.mark.parametrize("release", ["", *others(["21"])])
 @pytest.mark.parametrize("least", [16, LARGEST_MIB])
 def test_heap_that_is_given_back_is_kept_by_its_least_size(out: Path, classes: Path, least: int, release: str) -> None:
     """What the advice of a storm says of Java: it holds."""

@@ -27,7 +27,7 @@ from harness import (
     wait_slices,
     wait_until,
 )
-from releases import newer
+from releases import others
 
 pytestmark = pytest.mark.root
 
@@ -55,7 +55,7 @@ def nameless(recording: Recording) -> int:
 
 
 @pytest.mark.parametrize(
-    ("release", "workers"), [("", 0), ("", 3), *newer((release, 0) for release in nodejs.RELEASES)], ids=str
+    ("release", "workers"), [("", 0), ("", 3), *others((release, 0) for release in nodejs.RELEASES)], ids=str
 )
 def test_every_chain_is_the_engines(out: Path, release: str, workers: int) -> None:
     """... also where each of several threads has an engine of its own."""
@@ -103,7 +103,7 @@ def test_names_that_are_gone_are_counted(out: Path) -> None:
     assert lost(out, "python_unreadable") >= 4 * 4
 
 
-@pytest.mark.parametrize("release", ["", *newer([NEWEST])])
+@pytest.mark.parametrize("release", ["", *others([NEWEST])])
 def test_clearing(out: Path, release: str) -> None:
     recording = interpreted.traced(out, nodejs.of(release), SOURCES / SCRIPT, "clears", str(ROUNDS), str(BLOCK))
     # The newest marks what is alive beside it, on threads of its own, for about as long.
@@ -122,7 +122,7 @@ def test_clearing(out: Path, release: str) -> None:
     assert recording.report["stacks"]["whole_share"] >= 0.9, recording.report["stacks"]
 
 
-@pytest.mark.parametrize("release", ["", *newer([NEWEST])])
+@pytest.mark.parametrize("release", ["", *others([NEWEST])])
 @pytest.mark.parametrize(("what", "function", "rounds", "size"), RETURNS)
 def test_memory_that_goes_back(out: Path, what: str, function: str, rounds: int, size: int, release: str) -> None:
     words = (str(rounds), str(size))
@@ -141,7 +141,7 @@ def test_memory_that_goes_back(out: Path, what: str, function: str, rounds: int,
     assert interpreted.alone(nodejs.of(release), SOURCES / SCRIPT, "keeps", *words) < 0.1 * faults
 
 
-@pytest.mark.parametrize("release", ["", *newer([NEWEST])])
+@pytest.mark.parametrize("release", ["", *others([NEWEST])])
 def test_buffer_that_is_kept(out: Path, release: str) -> None:
     recording = interpreted.traced(out, nodejs.of(release), SOURCES / SCRIPT, "keeps", str(ROUNDS), str(BLOCK))
     assert recording.witness[-1]["faults"] < 4 * BLOCK // PAGE

@@ -18,6 +18,7 @@ import pytest
 
 import libraries
 from harness import SOURCES, Program, Recording, memtoll, record, tool, workload
+from releases import others
 
 pytestmark = pytest.mark.root
 
@@ -78,7 +79,7 @@ OWN = ["one-thread", "threads"]
 OTHERS = ["bullseye", "trixie", "sid"] if libraries.distribution() == "debian" else []
 
 
-@pytest.fixture(scope="module", params=[*OWN, "static", *OTHERS])
+@pytest.fixture(scope="module", params=[*OWN, "static", *others(OTHERS)])
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
     directory = tmp_path_factory.mktemp("past")
     program = build(directory, request.param)

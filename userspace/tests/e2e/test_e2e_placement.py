@@ -19,6 +19,7 @@ import pytest
 
 import libraries
 from harness import MIB, PAGE, SOURCES, Program, Recording, memtoll, record, tool
+from releases import others
 
 pytestmark = pytest.mark.root
 
@@ -118,10 +119,16 @@ def packaged(tmp_path_factory: pytest.TempPathFactory) -> Packaged:
     return of_suite
 
 
-@pytest.fixture(scope="module", params=list(libraries.SUITES[libraries.distribution()].items()), ids=lambda x: x[1])
+def suites(*further: str) -> list[Any]:
+    """Of the distribution: its own, and others."""
+    own, known = libraries.own_suite(), (*libraries.SUITES[libraries.distribution()], *further)
+    return [*(suite for suite in known if suite == own), *others(suite for suite in known if suite != own)]
+
+
+@pytest.fixture(scope="module", params=suites())
 def library(request: pytest.FixtureRequest, packaged: Packaged) -> Library:
-    suite, version = request.param
-    return Library(version, *packaged(suite))
+    version = libraries.SUITES[libraries.distribution()][request.param]
+    return Library(version, *packaged(request.param))
 
 
 def disassembly(module: str, start: int, length: int) -> str:
@@ -247,7 +254,7 @@ class Debugged(NamedTuple):
 
 
 # The newest, too: what comes next is not what these rules were made from.
-DEBUGGED = [*libraries.SUITES["debian"], "sid"] if libraries.distribution() == "debian" else []
+DEBUGGED = suites("sid") if libraries.distribution() == "debian" else []
 
 
 @pytest.fixture(scope="module", params=DEBUGGED)
