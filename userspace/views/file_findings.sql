@@ -80,9 +80,10 @@ INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUE
 		+ COALESCE((SELECT read_uncached_ns FROM read_measure), 0.0))
 		* MIN(1.0, 1.0 * group_refaults / wanted_pages)
 	ELSE COALESCE(fault_again_share, 0.0) * (file_ns - let_go_file_ns)
-	+ COALESCE(read_again_share, 0.0) * COALESCE((SELECT MAX(read_uncached_ns,
-		read_ns * MIN(1.0, 4096.0 * read_fill / MAX(read_bytes, 1)))
-		FROM read_measure), 0.0)
+	+ CASE WHEN partial THEN 1.0 ELSE COALESCE(read_again_share, 0.0) END
+		* COALESCE((SELECT MAX(read_uncached_ns,
+			read_ns * MIN(1.0, 4096.0 * read_fill / MAX(read_bytes, 1)))
+			FROM read_measure), 0.0)
 	+ (reclaim_ns + (SELECT given_file_ns FROM given_measure)) * again_pages / wanted_pages END
 	FROM page_cache JOIN advised_measure) / base_ns',
 '{cache_filled} came into the page cache, {cache_again} of it again after it had been used,
@@ -123,17 +124,25 @@ INSERT INTO advice_text (code, part, choice, condition, text) VALUES
 'Do not ask the kernel to take back what is used again.{cache_by}'),
 ('file-thrash', 2, 2, '(SELECT 2 * other_share > 1 FROM page_cache)',
 'Limit those that push it out, or protect this one (memory.low of its cgroup).{cache_by}'),
-('file-thrash', 2, 3, '(SELECT seen_once FROM page_cache)',
+('file-thrash', 2, 3, '(SELECT partial FROM page_cache) AND (SELECT read_different_bytes > 0
+	FROM read_measure)',
+'Give it more memory, or a higher limit: with {read_different} for files all that it reads would
+	stay. Whether less would do shows in a recording that looks at all reads
+	(--overhead-limit none).'),
+('file-thrash', 2, 4, '(SELECT partial FROM page_cache)',
+'Give it more memory, or a higher limit; how much would do shows in a recording that looks at all
+	reads (--overhead-limit none).'),
+('file-thrash', 2, 5, '(SELECT seen_once FROM page_cache)',
 'Give it more memory, or a higher limit; how much would do shows in a recording of two passes and
 	more.'),
-('file-thrash', 2, 4, '(SELECT fits_bytes > box_bytes AND box_path IS NOT NULL FROM page_cache)',
+('file-thrash', 2, 6, '(SELECT fits_bytes > box_bytes AND box_path IS NOT NULL FROM page_cache)',
 'With a limit of about {cache_fits} instead of {cache_box} (its memory cgroup, {cache_box_path})
 	they would stay in memory: {cache_working} of files, beside {cache_beside} of other
 	memory.'),
-('file-thrash', 2, 5, '(SELECT box_bytes IS NULL FROM page_cache)',
+('file-thrash', 2, 7, '(SELECT box_bytes IS NULL FROM page_cache)',
 'With {cache_working} for the page cache they would stay in memory: give the machine more, or let
 	others use as much less.'),
-('file-thrash', 2, 6, '1',
+('file-thrash', 2, 8, '1',
 'Give it more memory (or a higher cgroup limit): {cache_working} of files would stay then.'),
 ('file-thrash', 3, 1, '(SELECT 10 * own_bytes >= COALESCE(box_bytes, working_bytes)
 	FROM read_measure, page_cache)',

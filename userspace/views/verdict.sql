@@ -308,6 +308,13 @@ template AS MATERIALIZED (
 			|| 'began: the kernel counts {cache_refaults} that came again after they '
 			|| 'were thrown out. It may keep only {cache_box} (its memory cgroup, '
 			|| '{cache_box_path}).'
+		WHEN pc.partial THEN CASE WHEN 2 * (pc.given_share + pc.asked_share) > 1
+			THEN ' What is in the page cache is given back and read again'
+			ELSE ' The page cache thrashes' END || ': the kernel counts '
+			|| '{cache_refaults} that came in again after they were thrown out. Not '
+			|| 'all reads were looked at, so how much of {cache_path} would have to '
+			|| 'stay is not known; it may keep only {cache_box} (its memory cgroup, '
+			|| '{cache_box_path}).' || pc.dropped_by
 		ELSE CASE WHEN 2 * (pc.given_share + pc.asked_share) > 1
 			THEN ' What is in the page cache is given back and read again: '
 			ELSE ' The page cache thrashes: ' END || '{cache_again} of '

@@ -157,6 +157,29 @@ def test_less_than_two_passes_do_not_tell_how_much_would_do(boxed: Facts) -> Non
     assert "shows in a recording of two passes" in advice(boxed)["file-thrash"]
 
 
+def test_reads_that_were_not_looked_at_hide_what_came_between(boxed: Facts) -> None:
+    """One read in ten was: few pages are seen twice, and the kernel counts all."""
+    boxed.page_fill(5_003, 907, cause="read", requests=5_910, distinct_pages=887)
+    boxed.reuse("cache", 5_910, 5_003, {1_009: 907})
+    reader = boxed.stack(("main", "/src/reader.c", 17))
+    boxed.row("file", file=1, dev=1, inode=7, path="/srv/data", kind="file", bytes=163 * MIB)
+    boxed.reuse("files", 10_007, 9_001, {5_003: 1_006})
+    where = {"slice": 1, "pid": 42, "file": 1, "call": "pread64", "stack_id": reader, "direct": 0}
+    counts = {"calls": 100_003, "failed": 0, "bytes": 100_003 * PAGE, "cached_calls": 0, "cached_bytes": 0}
+    spent = {"cpu_ns": S // 2, "blocked_ns": 2 * S, "filled_pages": 100_003, "faults": 0}
+    boxed.row("file_read", **where, **counts, **spent)
+    boxed.row("thinned", slice=1, what="read", seen=10_007, passed=89_996)
+    row, said = cache(boxed), verdict(boxed)["sentence"]
+    assert (row["thrash"], row["partial"], row["fits_bytes"]) == (1, 1, None)
+    assert "The page cache thrashes: the kernel counts 80,051 pages in its group that came in again" in said
+    assert "how much of /srv/data would have to stay is not known; it may keep only 82.0 MiB" in said
+    assert "with 163 MiB for files all that it reads would stay" in advice(boxed)["file-thrash"]
+    # As many as were seen: what was looked at is all there is.
+    boxed.database.execute("UPDATE memory_cgroup_counter SET value = 1009 WHERE name = 'workingset_refault_file'")
+    assert (cache(boxed)["thrash"], cache(boxed)["partial"]) == (1, 0)
+    assert "3.46 MiB of /srv/data came again" in verdict(boxed)["sentence"]
+
+
 def test_the_kernel_tells_what_came_before(boxed: Facts) -> None:
     """Attached to for a part of a pass, no read-ahead: each page comes in once, and most had been there before."""
     mapped(boxed, 1, requests=PAGES)
