@@ -351,6 +351,9 @@ static void name_frame(struct python_stack *stack, size_t i, const struct interp
 				 !naming->partial[first_of(naming, i)];
 		return;
 	}
+	/* A later look may find another function at the address. */
+	if (frame->code && strcmp(frame->code->function, code->function))
+		return;
 	frame->settled = !code->partial;
 	if (python_code_is_internal(code))
 		return;
