@@ -14,6 +14,7 @@ import resource
 import signal
 import sys
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, Final, NoReturn
@@ -31,7 +32,10 @@ TEST_SECONDS: Final = 90 * 4
 # Those that change the machine (swap, huge pages) or read its counters exclude each other, and nothing else.
 MACHINE: Final = "machine"
 # Files whose tests take minutes on one worker: begun last, they would be waited for alone.
-LONG: Final = ("test_extras.py", "test_notebooks.py")
+LONG: Final = (
+    *("test_extras.py", "test_notebooks.py", "test_e2e_java.py", "test_e2e_mishaps.py"),
+    *("test_open.py", "test_page_browser.py"),
+)
 # In cli, of how it is built and what that needs: not the binary's to show.
 BUILDING: Final = ("test_cli_build.py", "test_cli_deps.py")
 UNDECIDED: Final = "undecided: "
@@ -129,7 +133,10 @@ def is_command_line(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest chains first: what excludes each other, then LONG, what traces, and the rest."""
+    """The longest chains first: what excludes each other, then LONG, what traces, and the rest.
+
+    Of what traces, files whose tests wait have names alike: in no order they wait beside others' work.
+    """
     for item in items:
         item.add_marker(pytest.mark.xdist_group(group_of(item)))
         if is_command_line(item):
@@ -141,6 +148,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             group_of(item) != MACHINE,
             item.nodeid.partition("::")[0].rpartition("/")[2] not in LONG,
             item.get_closest_marker("root") is None,
+            zlib.crc32(group_of(item).encode()) if item.get_closest_marker("root") else 0,
         )
     )
 
