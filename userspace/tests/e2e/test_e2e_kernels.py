@@ -2,7 +2,7 @@
 """Debian's kernels: memtoll loads, attaches and counts exactly in each. Needs no root: they run under emulation.
 
 MEMTOLL_KERNELS names suites of Debian; those of `make test-kernels` are in the Makefile. Counts and bytes are
-asserted, no times: an emulated processor has none of its own. A kernel that cannot be had, a guest that does not
+asserted, no times, and so no verdict: an emulated processor has none of its own, and few samples come. A kernel that cannot be had, a guest that does not
 boot and one that does not swap as a case needs it leave the test undecided, after three tries: of those none tells
 anything about memtoll.
 """
@@ -248,7 +248,6 @@ def test_calloc(kernel: Boot) -> None:
     assert recording.toll("zero.libc", "count") == CALLS - 1
     assert recording.toll("zero.libc", "bytes") == pytest.approx((CALLS - 1) * TEN, rel=0.01)
     assert recording.toll("zero.kernel", "bytes") == pytest.approx(TEN, rel=0.2)
-    assert recording.dominant == "zeroing"
     assert_checked(recording)
 
 
@@ -353,14 +352,12 @@ def test_files_thrash_in_a_cgroup(kernel: Boot) -> None:
     stat = dict(line.split() for line in (kernel.guest.out / "thrash.stat").read_text().splitlines())
     refaults = int(stat["workingset_refault_file"])
     assert refaults > FILE_PAGES // 2
-    cache, verdict = recording.report["page_cache"], recording.report["verdict"]
+    cache = recording.report["page_cache"]
     assert recording.witness[-1]["used"] == 3 * FILE_PAGES
     assert cache["filled_pages"] == pytest.approx(recording.witness[-1]["majflt"], abs=32)
     assert cache["again_pages"] == pytest.approx(refaults, abs=32)
     assert (cache["thrash"], cache["path"], cache["limit_bytes"]) == (True, FILE, FILE_LIMIT)
     assert FILE_PAGES * PAGE <= cache["fits_bytes"] <= FILE_PAGES * PAGE + 2 * MIB
-    assert "page cache thrashes" in verdict["sentence"] and "8.00 MiB" in verdict["sentence"]
-    assert {row["code"] for row in verdict["advice"]} == {"file-thrash"}
 
 
 def test_attach(kernel: Boot) -> None:
