@@ -17,6 +17,7 @@
 
 #include "check_pagetable.skel.h"
 #include "host/boot_cache.h"
+#include "host/huge_pages.h"
 #include "host/kernel_types.h"
 
 #define KIND "base"
@@ -243,26 +244,11 @@ static void find_zero_pages(struct check_pagetable_bpf *check, char *page,
 	pagetable->huge_mapping = huge;
 }
 
-/* Whether this word is selected in a control such as "always [madvise] never". */
-static bool is_chosen(const char *path, const char *word)
-{
-	char text[128] = "", chosen[32];
-	FILE *file = fopen(path, "re");
-
-	if (!file)
-		return false;
-	if (!fgets(text, sizeof(text), file))
-		text[0] = '\0';
-	fclose(file);
-	snprintf(chosen, sizeof(chosen), "[%s]", word);
-	return strstr(text, chosen) != NULL;
-}
-
 /* Sizes below a huge page that are on (admin-guide/mm/transhuge.rst). */
 static uint32_t find_mthp_orders(void)
 {
-	static const char global[] = "/sys/kernel/mm/transparent_hugepage/enabled";
-	bool inherited = is_chosen(global, "always") || is_chosen(global, "madvise");
+	bool inherited = huge_pages_chosen(HUGE_PAGES_CONTROL, "always") ||
+			 huge_pages_chosen(HUGE_PAGES_CONTROL, "madvise");
 	uint32_t orders = 0, order;
 	char path[96];
 
@@ -270,8 +256,8 @@ static uint32_t find_mthp_orders(void)
 		snprintf(path, sizeof(path),
 			 "/sys/kernel/mm/transparent_hugepage/hugepages-%lukB/enabled",
 			 (PAGE << order) / 1024);
-		if (is_chosen(path, "always") || is_chosen(path, "madvise") ||
-		    (inherited && is_chosen(path, "inherit")))
+		if (huge_pages_chosen(path, "always") || huge_pages_chosen(path, "madvise") ||
+		    (inherited && huge_pages_chosen(path, "inherit")))
 			orders |= 1U << order;
 	}
 	return orders;

@@ -9,6 +9,7 @@
 
 #include "base/shell.h"
 #include "base/version.h"
+#include "host/huge_pages.h"
 #include "probes/programs.h"
 
 /*
@@ -56,6 +57,7 @@ void run_start_record(struct recording *recording, const struct session_config *
 		config->cgroup	  ? g_strdup_printf("cgroup %s", config->cgroup) :
 				    NULL;
 	g_autofree char *words = config->command ? shell_words(config->command) : NULL;
+	const char *setting = huge_pages_setting();
 	struct utsname machine;
 	struct timespec realtime;
 
@@ -81,6 +83,8 @@ void run_start_record(struct recording *recording, const struct session_config *
 	recording_meta_int(recording, "start_realtime_ns",
 			   realtime.tv_sec * 1000000000LL + realtime.tv_nsec);
 	record_not_captured(recording, config, has_exact_rss_stat());
+	if (setting)
+		recording_meta(recording, "huge_pages", setting);
 	recording_meta_int(recording, "memory_bytes",
 			   (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
 }

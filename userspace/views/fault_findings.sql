@@ -52,7 +52,14 @@ INSERT INTO advice_text (code, part, choice, condition, allocator, text, change,
 'They come from glibc''s tunable: glibc.malloc.hugetlb=0 turns them off, and
 	madvise(MADV_NOHUGEPAGE) on this memory alone.', 'down huge_pages',
 '--set GLIBC_TUNABLES=glibc.malloc.hugetlb=0'),
-('huge-sparse', 2, 2, '1', '',
+('huge-sparse', 2, 2, '(SELECT value = ''always'' FROM meta WHERE key = ''huge_pages'')', '',
+'Call madvise(MADV_NOHUGEPAGE) on this memory, or set
+	/sys/kernel/mm/transparent_hugepage/enabled, which is always, to madvise.',
+'down huge_pages', ''),
+('huge-sparse', 2, 3, 'EXISTS (SELECT 1 FROM meta WHERE key = ''huge_pages'')', '',
+'Take away the madvise(MADV_HUGEPAGE) that asks for them, or call madvise(MADV_NOHUGEPAGE) on this
+	memory.', 'down huge_pages', ''),
+('huge-sparse', 2, 4, '1', '',
 'Take away the madvise(MADV_HUGEPAGE) that asks for them, call madvise(MADV_NOHUGEPAGE) on this
 	memory, or set /sys/kernel/mm/transparent_hugepage/enabled to madvise.',
 'down huge_pages', '');

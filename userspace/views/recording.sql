@@ -20,6 +20,7 @@
 -- traced command (as a shell tells it), end_reason ("target exited", "duration", "signal", "cgroup
 -- removed", "container ended", "size limit": another slice did not fit into --max-size, "rotated":
 -- the next recording of memtoll watch had begun, "error: ..."), memory_bytes (of the machine),
+-- huge_pages (the setting transparent_hugepage/enabled: always, madvise, never),
 -- cgroup and cgroup_memory_limit_bytes (where a cgroup was named), container (its title, where that
 -- was named), container_restarts (how often it came back, in another cgroup or one made anew;
 -- absent: never), held_ns (how long at least processes of a

@@ -138,6 +138,24 @@ def test_doubt_is_said_where_zeroing_comes_second() -> None:
 
 
 @pytest.mark.parametrize(
+    ("setting", "by_the_program", "by_the_system"),
+    [("always", False, True), ("madvise", True, False), ("", True, True)],
+)
+def test_huge_pages_are_turned_off_where_they_come_from(
+    setting: str, by_the_program: bool, by_the_system: bool
+) -> None:
+    made = recorded(minor=997)
+    if setting:
+        made.meta(huge_pages=setting)
+    made.database.execute("INSERT INTO huge_look VALUES (42, 61, 61, 3)")
+    made.fault("zero_huge", 997, 95 * US, pages=997 * HUGE)
+    said = advice(made)["huge-sparse"]
+    assert ("Take away the madvise(MADV_HUGEPAGE)" in said) == by_the_program
+    assert ("transparent_hugepage/enabled" in said) == by_the_system
+    assert "madvise(MADV_NOHUGEPAGE) on this memory" in said
+
+
+@pytest.mark.parametrize(
     ("looked", "used", "sparse"),
     [((0, 0, 61), None, True), ((61, 61, 3), "4.00 KiB", True), ((61, 61 * 500, 0), None, False)],
     ids=["gone", "sparse", "dense"],
