@@ -63,7 +63,7 @@ bool debugdata_is_small(Elf *elf)
 	return true;
 }
 
-/* What find_dynsym() takes for the address of .gnu.hash; 0: there is none. */
+/* What find_dynsym() takes for the address of .gnu.hash: 0, which is one, where no entry has it. */
 static uint64_t hash_address(Elf *elf, const GElf_Phdr *dynamic)
 {
 	Elf_Data *data =
@@ -94,6 +94,8 @@ static bool chain_ends(Elf *elf, uint64_t offset)
 	if (!data || !elf_rawfile(elf, &size))
 		return true;
 	memcpy(&header, data->d_buf, sizeof(header));
+	if (header.first_symbol >= header.buckets)
+		return true;
 	/* It multiplies these as 64 and 32 bits; what then lies outside of the file it gives up. */
 	offset += sizeof(header) +
 		  (uint64_t)gelf_getclass(elf) * sizeof(uint32_t) * header.mask_words;
@@ -126,14 +128,16 @@ bool symbols_are_bounded(Elf *elf, uint64_t bias)
 	for (i = 0; i < count; i++) {
 		if (!gelf_getphdr(elf, (int)i, &segment) || segment.p_type != PT_DYNAMIC)
 			continue;
-		/* There is one at most (System V ABI, "Program Header"); it looks through each. */
+		/* There is one at most (System V ABI, "Program Header"). */
 		if (dynamic.p_type)
 			return false;
 		dynamic = segment;
 	}
-	address = dynamic.p_type ? hash_address(elf, &dynamic) : 0;
+	if (!dynamic.p_type)
+		return true;
+	address = hash_address(elf, &dynamic);
 	/* It takes addresses as they are, and as moved; where segments overlap the first one. */
-	for (i = 0; address && i < count; i++) {
+	for (i = 0; i < count; i++) {
 		if (!gelf_getphdr(elf, (int)i, &segment) || segment.p_type != PT_LOAD)
 			continue;
 		if (address - segment.p_vaddr < segment.p_filesz &&
