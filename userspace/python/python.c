@@ -9,6 +9,7 @@
 #include "host/proc.h"
 #include "host/timed_call.h"
 #include "python/python_code.h"
+#include "python/v8.h"
 
 /* Cached code objects of a process; the cache is emptied when it is full. */
 #define CODES_MAX 65536U
@@ -328,38 +329,30 @@ int32_t python_frame_place(const struct python_frame *frame, uint32_t kind)
 	return frame->flags & PYTHON_AT ? (int32_t)(frame->flags >> PYTHON_AT_SHIFT) : -1;
 }
 
-static bool any_partial(const struct naming *naming)
-{
-	size_t i;
-
-	for (i = 0; i < naming->count; i++)
-		if (naming->partial[i])
-			return true;
-	return false;
-}
-
-/* naming: NULL: nothing could be read. */
+/* Name a frame that is not settled. naming: NULL: nothing could be read. */
 static void name_frame(struct python_stack *stack, size_t i, const struct interpreter *interp,
 		       const struct naming *naming)
 {
 	struct python_frame *frame = &stack->frames[i];
 	struct python_code *code = naming ? code_get(interp, naming, i) : NULL;
 
+	if (!naming)
+		return;
 	if (!code || !python_code_has(code, python_frame_place(frame, stack->kind))) {
+		/* Another object has the address now, or what is there has no name. */
+		frame->settled = !naming->partial[first_of(naming, i)];
 		/* The engine's own functions have no script: no name is missing. */
-		frame->settled = stack->kind == INTERPRETER_V8 && naming && naming->keys[i].type &&
-				 !naming->partial[first_of(naming, i)];
+		frame->nameless =
+			stack->kind == INTERPRETER_V8 && naming->keys[i].type && frame->settled;
 		return;
 	}
-	/* A later look may find another function at the address. */
-	if (frame->code && strcmp(frame->code->function, code->function))
+	if (frame->code && !v8_code_completes(code, frame->code))
 		return;
 	frame->settled = !code->partial;
-	if (python_code_is_internal(code))
-		return;
 	if (frame->code)
 		python_code_unref(frame->code);
-	frame->code = python_code_ref(code);
+	frame->nameless = python_code_is_internal(code);
+	frame->code = frame->nameless ? NULL : python_code_ref(code);
 }
 
 /*
@@ -374,15 +367,20 @@ static void name_frames(struct python *python, struct python_stack *stack, bool 
 
 	if (interp)
 		stack->kind = interp->layout.walk.kind;
-	stack->unread = again && interp && (!naming || any_partial(naming));
+	stack->unread = false;
 	for (i = 0; i < stack->count; i++) {
 		struct python_frame *frame = &stack->frames[i];
 
-		if (frame->address && !frame->settled)
-			name_frame(stack, i, interp, naming);
+		if (!frame->address || frame->settled)
+			continue;
+		name_frame(stack, i, interp, naming);
+		if (again && interp && !frame->settled) {
+			stack->unread = true;
+			continue;
+		}
 		/* One that has its name, but not its line, is none without. */
-		python->unreadable +=
-			frame->address && !stack->unread && !frame->settled && !frame->code;
+		frame->settled = true;
+		python->unreadable += !frame->code && !frame->nameless;
 	}
 	if (naming)
 		naming_free(naming);

@@ -22,6 +22,7 @@ struct python_frame {
 	uint64_t address;	  /* of the code object; 0: an eval loop without a frame */
 	struct python_code *code; /* NULL: the frame is left out */
 	bool settled;		  /* no more is to be known of it */
+	bool nameless;		  /* and it has no name: the interpreter's own */
 	int32_t instruction;	  /* as struct memtoll_python has it */
 	uint32_t flags;		  /* PYTHON_ENTRY, PYTHON_AT */
 };

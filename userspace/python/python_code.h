@@ -63,8 +63,8 @@ void python_code_peek(pid_t pid, const struct python_layout *layout, uint64_t *t
 
 /*
  * Read the rest. NULL where it cannot be read; *partial, if not NULL: it may be the next time, as
- * may what is missing of the code. The caller has the first reference; dropping the last one frees. The count
- * is not atomic.
+ * may what is missing of the code. The caller has the first reference; dropping the last one frees.
+ * The count is not atomic.
  */
 struct python_code *python_code_read(pid_t pid, const struct python_layout *layout,
 				     const struct python_code_key *key, bool *partial);

@@ -95,11 +95,7 @@ _Static_assert(NUMBER_SHIFT + 1 == V8_CONSTANTS, "python_offsets.h has their num
 #define OBJECT_BYTES_MAX 256 /* of an object, as far as it is read */
 #define STRINGS_DEEP 5	     /* that refer to one another */
 #define SOURCE_MAX (4U << 20)
-/*
- * The collector moves what is looked at, and gives back the memory where it was: what is read in
- * between is not there, and is the next time.
- */
-#define TRIES_MAX 3
+#define NAMELESS "(anonymous)"
 
 /*
  * A function's scope (ScopeInfo, V8's objects/scope-info.tq): flags, numbers, names and kinds of its
@@ -178,23 +174,44 @@ static bool is_number(uint64_t value)
 	return !(value & 0xffffffff);
 }
 
-/* A field of an object whose address is tagged; 0: unreadable, or the number 0. */
-static uint64_t field(pid_t pid, uint64_t object, int32_t offset)
+/*
+ * The collector moves what is looked at, and gives back the memory where it was: what is read in
+ * between is not there, or is no object, and is there again the next time.
+ */
+struct reader {
+	pid_t pid;
+	const int32_t *v8;
+	bool missed;
+};
+
+static bool peek(struct reader *reader, uint64_t address, void *to, size_t size)
+{
+	bool read = code_peek(reader->pid, address, to, size);
+
+	reader->missed |= !read;
+	return read;
+}
+
+/* A field of an object whose address is tagged; 0: unreadable, no object, or the number 0. */
+static uint64_t field(struct reader *reader, uint64_t object, int32_t offset)
 {
 	uint64_t value = 0;
 
-	return is_object(object) && code_peek(pid, object - 1 + offset, &value, sizeof(value)) ?
+	return is_object(object) && peek(reader, object - 1 + offset, &value, sizeof(value)) ?
 		       value :
 		       0;
 }
 
 /* By its map; -1: it is none. */
-static int32_t type_of(pid_t pid, const int32_t *v8, uint64_t object)
+static int32_t type_of(struct reader *reader, uint64_t object)
 {
-	uint64_t map = field(pid, object, v8[OBJECT_MAP]);
+	uint64_t map = field(reader, object, reader->v8[OBJECT_MAP]);
 	uint16_t type;
 
-	if (!is_object(map) || !code_peek(pid, map - 1 + v8[MAP_TYPE], &type, sizeof(type)))
+	if (!is_object(object))
+		return -1;
+	reader->missed |= !is_object(map);
+	if (!is_object(map) || !peek(reader, map - 1 + reader->v8[MAP_TYPE], &type, sizeof(type)))
 		return -1;
 	return type;
 }
@@ -204,9 +221,9 @@ static int32_t type_of(pid_t pid, const int32_t *v8, uint64_t object)
  * its map, without the tag (MapWord in V8's objects/map-word.h). What refers to it is a copy from
  * before, as is all that is looked at while its thread goes on.
  */
-static uint64_t moved_to(pid_t pid, const int32_t *v8, uint64_t object)
+static uint64_t moved_to(struct reader *reader, uint64_t object)
 {
-	uint64_t map = field(pid, object, v8[OBJECT_MAP]);
+	uint64_t map = field(reader, object, reader->v8[OBJECT_MAP]);
 
 	return map && !(map & 3) ? map + 1 : object;
 }
@@ -253,32 +270,34 @@ struct text {
 };
 
 /* Of those whose characters lie together, or that refer to one. */
-static bool find_text(pid_t pid, const int32_t *v8, uint64_t string, struct text *text)
+static bool find_text(struct reader *reader, uint64_t string, struct text *text)
 {
+	const int32_t *v8 = reader->v8;
 	unsigned int deep;
 	uint32_t length;
 	int32_t type;
 
 	for (deep = 0; deep < STRINGS_DEEP; deep++) {
-		string = moved_to(pid, v8, string);
-		type = type_of(pid, v8, string);
+		string = moved_to(reader, string);
+		type = type_of(reader, string);
 		if (type < 0 || type >= v8[FIRST_NO_STRING] ||
-		    !code_peek(pid, string - 1 + v8[STRING_LENGTH], &length, sizeof(length)))
+		    !peek(reader, string - 1 + v8[STRING_LENGTH], &length, sizeof(length)))
 			return false;
 		text->length = length;
 		text->one_byte = (type & v8[ENCODING_MASK]) == v8[ENCODING_ONE_BYTE];
 		type &= v8[STORE_MASK];
 		if (type == v8[STORE_THIN]) {
-			string = field(pid, string, v8[THIN_ACTUAL]);
+			string = field(reader, string, v8[THIN_ACTUAL]);
 		} else if (type == v8[STORE_CONS]) {
 			/* Once it was read as a whole it is all in its first part. */
-			if (field(pid, field(pid, string, v8[CONS_SECOND]), v8[STRING_LENGTH]) >>
+			if (field(reader, field(reader, string, v8[CONS_SECOND]),
+				  v8[STRING_LENGTH]) >>
 			    32)
 				return false;
-			string = field(pid, string, v8[CONS_FIRST]);
+			string = field(reader, string, v8[CONS_FIRST]);
 		} else if (type == v8[STORE_EXTERNAL]) {
 			/* Behind the resource V8 keeps where its characters are. */
-			text->data = field(pid, string, v8[EXTERNAL_RESOURCE] + 8);
+			text->data = field(reader, string, v8[EXTERNAL_RESOURCE] + 8);
 			return text->data;
 		} else if (type == v8[STORE_SLICED]) {
 			return false;
@@ -292,7 +311,7 @@ static bool find_text(pid_t pid, const int32_t *v8, uint64_t string, struct text
 }
 
 /* NULL: no string, or unreadable. One byte each is Latin-1. */
-static char *read_string(pid_t pid, const int32_t *v8, uint64_t string)
+static char *read_string(struct reader *reader, uint64_t string)
 {
 	uint16_t wide[PYTHON_TEXT_MAX];
 	uint8_t bytes[PYTHON_TEXT_MAX];
@@ -300,11 +319,11 @@ static char *read_string(pid_t pid, const int32_t *v8, uint64_t string)
 	GString *read;
 	uint64_t i;
 
-	if (!find_text(pid, v8, string, &text))
+	if (!find_text(reader, string, &text))
 		return NULL;
 	text.length = MIN(text.length, PYTHON_TEXT_MAX);
-	if (text.length && !(text.one_byte ? code_peek(pid, text.data, bytes, text.length) :
-					     code_peek(pid, text.data, wide, 2 * text.length)))
+	if (text.length && !(text.one_byte ? peek(reader, text.data, bytes, text.length) :
+					     peek(reader, text.data, wide, 2 * text.length)))
 		return NULL;
 	if (!text.one_byte) {
 		g_autofree char *utf8 = g_utf16_to_utf8(wide, (glong)text.length, NULL, NULL, NULL);
@@ -334,17 +353,17 @@ static uint32_t count_lines(const uint8_t *bytes, size_t length, size_t step)
 }
 
 /* The line of a place in a script's source; 0: unknown. */
-static uint32_t line_at(pid_t pid, const int32_t *v8, uint64_t source, uint64_t place)
+static uint32_t line_at(struct reader *reader, uint64_t source, uint64_t place)
 {
 	g_autofree uint8_t *bytes = NULL;
 	struct text text;
 	size_t step;
 
-	if (!find_text(pid, v8, source, &text) || place > text.length || place > SOURCE_MAX)
+	if (!find_text(reader, source, &text) || place > text.length || place > SOURCE_MAX)
 		return 0;
 	step = text.one_byte ? 1 : 2;
 	bytes = g_malloc(place * step + 1);
-	if (place && !code_peek(pid, text.data, bytes, place * step))
+	if (place && !peek(reader, text.data, bytes, place * step))
 		return 0;
 	return count_lines(bytes, place, step);
 }
@@ -363,22 +382,23 @@ static void read_place(const uint64_t *slots, struct scope *scope)
 	scope->start = slots[0] >> 32;
 }
 
-static void read_scope(pid_t pid, const int32_t *v8, uint64_t object, struct scope *scope)
+static void read_scope(struct reader *reader, uint64_t object, struct scope *scope)
 {
-	uint64_t slots[SCOPE_SLOTS], flags = field(pid, object, 8), locals;
+	const int32_t *v8 = reader->v8;
+	uint64_t slots[SCOPE_SLOTS], flags = field(reader, object, 8), locals;
 	bool place_first = v8[SCOPE_FIRST] >= NUMBERS + 2;
 	uint64_t first = v8[SCOPE_FIRST];
 	size_t at = 0;
 
 	if (is_number(flags))
 		flags >>= 32;
-	locals = field(pid, object, 8 + 8 * v8[SCOPE_LOCALS]) >> 32;
+	locals = field(reader, object, 8 + 8 * v8[SCOPE_LOCALS]) >> 32;
 	if (locals > SOURCE_MAX)
 		return;
-	if (place_first && code_peek(pid, object - 1 + 8 + 8 * NUMBERS, slots, 2 * sizeof(*slots)))
+	if (place_first && peek(reader, object - 1 + 8 + 8 * NUMBERS, slots, 2 * sizeof(*slots)))
 		read_place(slots, scope);
 	first += locals < LOCALS_MAX ? 2 * locals : 1 + locals;
-	if (!code_peek(pid, object - 1 + 8 + 8 * first, slots, sizeof(slots)))
+	if (!peek(reader, object - 1 + 8 + 8 * first, slots, sizeof(slots)))
 		return;
 	at += HAS_CLASS_VARIABLE(flags);
 	if (HAS_OWN_VARIABLE(flags)) {
@@ -395,39 +415,40 @@ static void read_scope(pid_t pid, const int32_t *v8, uint64_t object, struct sco
 		read_place(slots + at, scope);
 }
 
-/* Whether nothing is missing that a function of its kind has. */
-static bool read_function(pid_t pid, const int32_t *v8, struct python_code *code)
+static void read_function(struct reader *reader, struct python_code *code)
 {
-	uint64_t script = moved_to(pid, v8, code->key.file);
-	uint64_t name = moved_to(pid, v8, code->key.name);
-	int32_t type = type_of(pid, v8, script), named = type_of(pid, v8, name);
+	uint64_t script = moved_to(reader, code->key.file);
+	uint64_t name = moved_to(reader, code->key.name);
+	const int32_t *v8 = reader->v8;
 	struct scope scope = {};
 
-	if (type != v8[TYPE_SCRIPT])
-		return type >= 0;
-	if (named == v8[TYPE_SCOPE])
-		read_scope(pid, v8, name, &scope);
+	if (type_of(reader, script) != v8[TYPE_SCRIPT])
+		return;
+	if (type_of(reader, name) == v8[TYPE_SCOPE])
+		read_scope(reader, name, &scope);
 	else
 		scope.name = name;
-	code->file = read_string(pid, v8, field(pid, script, v8[SCRIPT_NAME]));
-	code->function = read_string(pid, v8, scope.name);
+	code->file = read_string(reader, field(reader, script, v8[SCRIPT_NAME]));
+	code->function = read_string(reader, scope.name);
 	if (!code->function || !*code->function) {
 		g_free(code->function);
-		code->function = g_strdup("(anonymous)");
+		code->function = g_strdup(NAMELESS);
 	}
 	if (scope.has_start)
 		code->first_line =
-			line_at(pid, v8, field(pid, script, v8[SCRIPT_SOURCE]), scope.start);
-	return code->file && named >= 0 && (named != v8[TYPE_SCOPE] || code->first_line);
+			line_at(reader, field(reader, script, v8[SCRIPT_SOURCE]), scope.start);
 }
 
 void v8_code_name(pid_t pid, const struct python_layout *layout, struct python_code *code)
 {
-	unsigned int tries = 0;
+	struct reader reader = { .pid = pid, .v8 = layout->v8 };
 
-	do {
-		g_clear_pointer(&code->function, g_free);
-		g_clear_pointer(&code->file, g_free);
-		code->partial = !read_function(pid, layout->v8, code);
-	} while (code->partial && ++tries < TRIES_MAX);
+	read_function(&reader, code);
+	code->partial = reader.missed;
+}
+
+bool v8_code_completes(const struct python_code *code, const struct python_code *partial)
+{
+	return !strcmp(code->file, partial->file) &&
+	       (!strcmp(code->function, partial->function) || !strcmp(partial->function, NAMELESS));
 }

@@ -24,5 +24,7 @@ void v8_code_peek(pid_t pid, const struct python_layout *layout, const uint64_t 
  * functions of the engine's own. Lines within are known to V8 only once something has asked it.
  */
 void v8_code_name(pid_t pid, const struct python_layout *layout, struct python_code *code);
+/* Whether this may be the same function, of which only a part could be read before. */
+bool v8_code_completes(const struct python_code *code, const struct python_code *partial);
 
 #endif /* MEMTOLL_V8_H */

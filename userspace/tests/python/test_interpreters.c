@@ -266,12 +266,15 @@ static const uint16_t java[JAVA_OFFSETS] = {
 
 /* Places in python_layout.v8, as v8.c has them. */
 enum {
+	V8_SHARED_NAME = 5,
+	V8_SHARED_SCRIPT = 6,
 	V8_OBJECT_MAP = 7,
 	V8_MAP_TYPE = 8,
 	V8_SCRIPT_NAME = 9,
 	V8_STRING_LENGTH = 11,
 	V8_ONE_BYTE_CHARS = 12,
 	V8_ENCODING_ONE_BYTE = 19,
+	V8_FIRST_NO_STRING = 25,
 	V8_TYPE_SHARED = 26,
 	V8_TYPE_SCRIPT = 27,
 	V8_TYPE_SCOPE = 28,
@@ -501,10 +504,103 @@ static void test_objects_that_are_gone(void **state)
 	assert_non_null(code);
 	assert_false(partial || code->partial);
 	python_code_unref(code);
+	/* Of eval's code the script has no name: that is not to be read the next time, either. */
+	name = object_of(&v8, memory[2], v8.v8[V8_FIRST_NO_STRING] + 1);
+	assert_null(python_code_read(getpid(), &v8, &key, &partial));
+	assert_false(partial);
 	/* A function of the engine has something else there. */
 	key.file = object_of(&v8, memory[3], v8.v8[V8_TYPE_SCRIPT] + 1);
 	assert_null(python_code_read(getpid(), &v8, &key, &partial));
 	assert_false(partial);
+}
+
+/* The interpreter of a running node, as that of this process. */
+static struct python *as_of_node(void)
+{
+	const char *const node[] = { "node", "-e",
+				     "console.log(1); require('fs').readSync(0, Buffer.alloc(1))",
+				     NULL };
+	struct memtoll_python_offsets offsets;
+	struct python *python = python_new();
+	struct interpreter interpreter;
+	struct maps maps = {};
+
+	start(&interpreter, node);
+	free(next_line(&interpreter));
+	assert_int_equal(maps_read(interpreter.pid, &maps), 0);
+	assert_int_equal(python_show(python, interpreter.pid, &maps, &offsets), 1);
+	maps_free(&maps);
+	python_fork(python, interpreter.pid, getpid());
+	stop(&interpreter);
+	return python;
+}
+
+static void set_field(uint8_t *object, int32_t offset, uint64_t value)
+{
+	memcpy(object + offset, &value, sizeof(value));
+}
+
+/* A stack of one function; what of it cannot be read when it is walked is looked at once more. */
+static void test_second_look(void **state)
+{
+	static uint8_t memory[6][256] __attribute__((aligned(8)));
+	struct memtoll_python walked = { .tgid = getpid(), .depth = 1 };
+	struct python *python = as_of_node();
+	const struct python_stack *stack;
+	struct python_layout v8;
+
+	(void)state;
+	layout_of_node(&v8);
+	walked.frames[0].code = object_of(&v8, memory[0], v8.v8[V8_TYPE_SHARED]);
+	set_field(memory[0], v8.v8[V8_SHARED_NAME], string_of(&v8, memory[1], "serve"));
+	set_field(memory[0], v8.v8[V8_SHARED_SCRIPT],
+		  object_of(&v8, memory[2], v8.v8[V8_TYPE_SCRIPT]));
+	set_field(memory[2], v8.v8[V8_SCRIPT_NAME], string_of(&v8, memory[3], "/srv/serve.js"));
+
+	/* Its name is nowhere, and then there. */
+	walked.stack_id = 1;
+	set_field(memory[1], v8.v8[V8_OBJECT_MAP], 0x7001);
+	python_resolve(python, &walked);
+	string_of(&v8, memory[1], "serve");
+	stack = python_stack(python, 1);
+	assert_string_equal(stack->frames[0].code->function, "serve");
+	assert_int_equal(python_unreadable(python), 0);
+
+	/* Another function has the place by then. */
+	walked.stack_id = 2;
+	string_of(&v8, memory[1], "leave");
+	set_field(memory[0], v8.v8[V8_SHARED_NAME], string_of(&v8, memory[4], "leave"));
+	set_field(memory[4], v8.v8[V8_OBJECT_MAP], 0x7001);
+	python_resolve(python, &walked);
+	string_of(&v8, memory[4], "another");
+	set_field(memory[2], v8.v8[V8_SCRIPT_NAME], string_of(&v8, memory[5], "/srv/other.js"));
+	stack = python_stack(python, 2);
+	assert_string_equal(stack->frames[0].code->function, "(anonymous)");
+	assert_string_equal(stack->frames[0].code->file, "/srv/serve.js");
+	assert_int_equal(python_unreadable(python), 0);
+
+	/* Its script stays away: a loss, once. Where it is something else it is the engine's own. */
+	walked.stack_id = 3;
+	set_field(memory[0], v8.v8[V8_SHARED_NAME], string_of(&v8, memory[1], "leave"));
+	set_field(memory[2], v8.v8[V8_OBJECT_MAP], 0x7001);
+	python_resolve(python, &walked);
+	assert_int_equal(python_unreadable(python), 0);
+	assert_null(python_stack(python, 3)->frames[0].code);
+	assert_int_equal(python_unreadable(python), 1);
+	assert_null(python_stack(python, 3)->frames[0].code);
+	assert_int_equal(python_unreadable(python), 0);
+	walked.stack_id = 4;
+	object_of(&v8, memory[2], v8.v8[V8_TYPE_SCRIPT] + 1);
+	python_resolve(python, &walked);
+	assert_null(python_stack(python, 4)->frames[0].code);
+	assert_int_equal(python_unreadable(python), 0);
+
+	/* Nothing is there: known at once. */
+	walked.stack_id = 5;
+	set_field(memory[0], v8.v8[V8_OBJECT_MAP], 0x7001);
+	python_resolve(python, &walked);
+	assert_int_equal(python_unreadable(python), 1);
+	python_free(python);
 }
 
 /* Of a version that no table has: no code at all. */
@@ -532,6 +628,7 @@ int main(void)
 		cmocka_unit_test(test_hostile_structures),
 		cmocka_unit_test(test_objects_that_have_moved),
 		cmocka_unit_test(test_objects_that_are_gone),
+		cmocka_unit_test(test_second_look),
 		cmocka_unit_test(test_unknown_version),
 	};
 
