@@ -80,11 +80,12 @@ INSERT INTO advice (code, title, condition, gain, evidence, cost, explain) VALUE
 		+ COALESCE((SELECT read_uncached_ns FROM read_measure), 0.0))
 		* MIN(1.0, 1.0 * group_refaults / wanted_pages)
 	ELSE COALESCE(fault_again_share, 0.0) * (file_ns - let_go_file_ns)
-	+ CASE WHEN partial THEN 1.0 ELSE COALESCE(read_again_share, 0.0) END
+	+ CASE WHEN partial THEN refault_share ELSE COALESCE(read_again_share, 0.0) END
 		* COALESCE((SELECT MAX(read_uncached_ns,
 			read_ns * MIN(1.0, 4096.0 * read_fill / MAX(read_bytes, 1)))
 			FROM read_measure), 0.0)
-	+ (reclaim_ns + (SELECT given_file_ns FROM given_measure)) * again_pages / wanted_pages END
+	+ (reclaim_ns + (SELECT given_file_ns FROM given_measure))
+		* CASE WHEN partial THEN refault_share ELSE 1.0 * again_pages / wanted_pages END END
 	FROM page_cache JOIN advised_measure) / base_ns',
 '{cache_filled} came into the page cache, {cache_again} of it again after it had been used,
 	{cache_vain} before; the kernel counts {cache_refaults} that came again

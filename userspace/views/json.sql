@@ -222,6 +222,7 @@ SELECT json_object(
 		'readahead_pages', s.readahead_pages) FROM memory m JOIN swap_source s),
 	'page_cache', (SELECT json_object('filled_pages', fill_pages, 'again_pages', again_pages,
 		'vain_pages', vain_pages, 'thrash', json(CASE WHEN thrash THEN 'true'
+			ELSE 'false' END), 'partial', json(CASE WHEN partial THEN 'true'
 			ELSE 'false' END), 'path', COALESCE(path, ''), 'pattern', pattern,
 		'returns', ROUND(returns, 3), 'code', json(CASE WHEN code THEN 'true'
 			ELSE 'false' END), 'working_bytes', working_bytes, 'fits_bytes', fits_bytes,

@@ -104,8 +104,10 @@ WHERE m.toll = 'reclaim';
 -- than the files. seen_once: what came again did so about once, and so how much it goes over is not
 -- known (fits_bytes NULL). returned: no page came in twice, but the kernel counts that most of them
 -- had been in memory before.
--- partial: not all reads were looked at, and the kernel counts half as many returns again as were
--- seen, or more: what came between them is not known.
+-- partial: what came in came by reads, not all of which were looked at, and the kernel counts half
+-- as many returns again as were seen, or more: so pages that were used came in again, and what came
+-- between is not known (working_bytes, fits_bytes NULL). refault_share: how many the kernel counts,
+-- of those that came in for use.
 -- single: asked for in order, and each brought in by a request of its own: no read-ahead.
 -- most_by_one: each by a request of its own, too, in whatever order, and of the file that more than
 -- half of it came from more than half came in.
@@ -194,10 +196,13 @@ kernel AS MATERIALIZED (
 judged AS MATERIALIZED (
 	SELECT t.*, 10 * (t.again_pages - c.pages) >= t.first_pages + t.again_pages
 			AND t.again_pages - c.pages >= 256 AS came_back,
-		COALESCE((SELECT MAX(share) FROM thinning WHERE what = 'read') >= 0.01
+		COALESCE(p.share >= 0.01 AND 2 * t.read_fill >= t.fill_pages
 			AND k.refaults >= 256 AND 2 * k.refaults >= 3 * t.again_pages
-			AND 9 * k.refaults >= t.first_pages AND 4 * t.vain_pages < t.fill_pages
+			AND 9 * k.refaults * (1.0 - p.share) >= t.first_pages
+			AND 4 * t.vain_pages < t.fill_pages
 			AND 10 * b.usage_bytes >= 9 * b.limit_bytes, 0) AS partial,
+		MIN(1.0, k.refaults * (1.0 - p.share) / MAX(1, t.first_pages + t.again_pages))
+			AS refault_share,
 		t.first_pages >= 256 AND 10 * t.again_pages < t.first_pages + t.again_pages
 			AND 2 * k.refaults > t.first_pages + t.again_pages
 			AND 4 * t.vain_pages < t.fill_pages
@@ -209,16 +214,18 @@ judged AS MATERIALIZED (
 			AND (SELECT ran FROM begun_before) AS seen_once,
 		k.refaults AS group_refaults
 	FROM total t JOIN kernel k JOIN cut c LEFT JOIN box b
+	LEFT JOIN thinning p ON p.what = 'read'
 )
 SELECT t.first_pages, t.again_pages, t.vain_pages, t.fill_pages, t.code_pages, t.read_fill,
 	t.fault_again_share, t.read_again_share, t.came_back OR t.partial AS thrash,
 	NOT (t.came_back OR t.partial) AND COALESCE(t.returned, 0) AS returned,
 	t.seen_once OR t.partial OR (NOT t.came_back AND COALESCE(t.returned, 0)) AS seen_once,
-	t.partial,
+	t.partial, t.refault_share,
 	t.first_pages + t.again_pages AS wanted_pages,
 	p.path, p.pattern, 1.0 * p.again_pages / MAX(1, p.distinct_pages) AS returns, p.max_returns,
 	4096 * p.distinct_pages AS back_bytes,
-	2 * t.code_pages > t.again_pages AS code, n.bytes AS working_bytes,
+	2 * t.code_pages > t.again_pages AS code,
+	CASE WHEN NOT t.partial THEN n.bytes END AS working_bytes,
 	CASE WHEN b.file_bytes IS NOT NULL AND NOT (t.seen_once OR t.partial) THEN n.bytes + CASE
 		WHEN b.beside_bytes + n.bytes > b.limit_bytes THEN b.beside_bytes
 		-- it would fit as it is; a limit further up is others', too

@@ -62,6 +62,7 @@ def valid() -> dict[str, Any]:
             "again_pages": 3,
             "vain_pages": 2,
             "thrash": False,
+            "partial": False,
             "path": "",
             "pattern": None,
             "returns": None,

@@ -2,9 +2,9 @@
 """Debian's kernels: memtoll loads, attaches and counts exactly in each. Needs no root: they run under emulation.
 
 MEMTOLL_KERNELS names suites of Debian; those of `make test-kernels` are in the Makefile. Counts and bytes are
-asserted, no times, and so no verdict: an emulated processor has none of its own, and few samples come. A kernel that cannot be had, a guest that does not
-boot and one that does not swap as a case needs it leave the test undecided, after three tries: of those none tells
-anything about memtoll.
+asserted, no times, and so no verdict: an emulated processor has none of its own, and few samples come. A kernel that
+cannot be had, a guest that does not boot and one that does not swap as a case needs it leave the test undecided, after
+three tries: of those none tells anything about memtoll.
 """
 
 from __future__ import annotations

@@ -174,6 +174,12 @@ def test_reads_that_were_not_looked_at_hide_what_came_between(boxed: Facts) -> N
     assert "The page cache thrashes: the kernel counts 80,051 pages in its group that came in again" in said
     assert "how much of /srv/data would have to stay is not known; it may keep only 82.0 MiB" in said
     assert "with 163 MiB for files all that it reads would stay" in advice(boxed)["file-thrash"]
+    assert row["working_bytes"] is None
+    # One in a hundred of all that came had been there before.
+    boxed.database.execute("UPDATE memory_cgroup_counter SET value = 1009 WHERE name = 'workingset_refault_file'")
+    boxed.database.execute("UPDATE page_fill SET first_pages = 9901, in_pages = 11, distinct_pages = 11")
+    assert (cache(boxed)["thrash"], cache(boxed)["partial"]) == (0, 0)
+    boxed.database.execute("UPDATE page_fill SET first_pages = 5003, in_pages = 907, distinct_pages = 887")
     # As many as were seen: what was looked at is all there is.
     boxed.database.execute("UPDATE memory_cgroup_counter SET value = 1009 WHERE name = 'workingset_refault_file'")
     assert (cache(boxed)["thrash"], cache(boxed)["partial"]) == (1, 0)
