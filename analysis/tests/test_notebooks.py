@@ -323,6 +323,7 @@ def test_zeroing(place: Place) -> None:
             "cleared": "[cleared['count'].sum(), cleared['bytes'].sum()]",
             "chain": "[(row.kind, row.function, row.place) for row in chain.itertuples()]",
             "kept": "kept.toll.loc['zero.libc', 'bytes']",
+            "unreadable": "int(cffi.losses.loc['python_unreadable', 'count'])",
             # What it waits for at its start, on a disk, is the machine's.
             "python": "cffi.families['share'].drop('file', errors='ignore').idxmax()",
         },
@@ -352,9 +353,12 @@ def test_zeroing(place: Place) -> None:
     chain = figures["chain"]
     assert chain[0][:2] == ["native", "calloc"]
     assert any("_cffi_backend" in place for kind, _, place in chain if kind == "native")
-    (receive,) = (number for number, row in enumerate(chain) if row[:2] == ["python", "receive"])
-    assert "receive.py:" in chain[receive][2]
-    assert all("_cffi_backend" not in row[2] for row in chain[receive:])
+    named = [number for number, row in enumerate(chain) if row[:2] == ["python", "receive"]]
+    # Beside others' work it may have ended before its names were read, which is said.
+    assert len(named) == 1 or (not named and figures["unreadable"] > 0)
+    for receive in named:
+        assert "receive.py:" in chain[receive][2]
+        assert all("_cffi_backend" not in row[2] for row in chain[receive:])
     assert "mmap_threshold" in run.shown
     assert len(run.pictures) == 1
 
