@@ -389,6 +389,15 @@ FROM duty_cycle d JOIN (VALUES ('calloc', 'zero.libc'), ('*', 'alloc'), ('syscal
 WHERE d.share < 0.9995
 	AND (d.call IN ('syscall', 'read_other') OR d.call IN (SELECT call FROM call));
 
+-- Of these, those of which no window saw anything, so that nothing stands for what came between: what
+-- was counted while all was watched is the least that there was.
+CREATE VIEW least_count AS
+SELECT DISTINCT e.toll FROM estimated_count e
+JOIN (VALUES ('calloc', 'zero.libc'), ('*', 'alloc')) t ON t.column2 = e.toll
+JOIN call_scale s ON s.call = t.column1 OR (t.column1 = '*'
+	AND s.call NOT IN ('syscall', 'read_other'))
+GROUP BY e.toll HAVING MAX(s.seen_share) <= 0.0;
+
 -- What each set of probes takes from the target when it is watched all the time: hits per second of
 -- the program's own CPU time, and the cost as a part of the CPU time that would then be used.
 -- hit_ns: the mean. What `memtoll doctor -p` predicts.

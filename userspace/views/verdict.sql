@@ -5,13 +5,17 @@
 -- data.
 
 -- The figures as text. Kinds: b bytes (binary units), e the exact number of bytes, t nanoseconds,
--- c a count ('c TOLL': of calls of that toll, which may be an estimate), s a share, x text. Three
--- digits; a share below 1 % keeps one decimal.
+-- c a count ('c TOLL', 'b TOLL': of calls of that toll, which may be an estimate, or the least that
+-- it can be), s a share, x text. Three digits; a share below 1 % keeps one decimal.
 CREATE VIEW figure AS
 WITH
-scaled(name, kind, v, x, unit) AS (
+scaled(name, kind, v, mark, x, unit) AS (
 	SELECT name, kind, value AS v,
-		CASE kind WHEN 't' THEN CASE WHEN value >= 1e9 THEN value / 1e9 WHEN value >= 1e6
+		CASE WHEN kind NOT LIKE '_ %' OR value <= 0 THEN ''
+			WHEN SUBSTR(kind, 3) IN (SELECT toll FROM least_count) THEN 'at least '
+			WHEN SUBSTR(kind, 3) IN (SELECT toll FROM estimated_count) THEN '~'
+			ELSE '' END,
+		CASE SUBSTR(kind, 1, 1) WHEN 't' THEN CASE WHEN value >= 1e9 THEN value / 1e9 WHEN value >= 1e6
 			THEN value / 1e6
 				WHEN value >= 1e3 THEN value / 1e3 ELSE value * 1.0 END
 			  WHEN 'b' THEN CASE WHEN value >= 1073741824 THEN value / 1073741824.0
@@ -19,7 +23,7 @@ scaled(name, kind, v, x, unit) AS (
 				WHEN value >= 1024 THEN value / 1024.0 ELSE value * 1.0 END
 			  ELSE CASE WHEN value >= 995e6 THEN value / 1e9
 				WHEN value >= 995e3 THEN value / 1e6 ELSE value / 1e3 END END,
-		CASE kind WHEN 't' THEN CASE WHEN value >= 1e9 THEN 's' WHEN value >= 1e6 THEN 'ms'
+		CASE SUBSTR(kind, 1, 1) WHEN 't' THEN CASE WHEN value >= 1e9 THEN 's' WHEN value >= 1e6 THEN 'ms'
 				WHEN value >= 1e3 THEN 'us' ELSE 'ns' END
 			  WHEN 'b' THEN CASE WHEN value >= 1073741824 THEN 'GiB'
 				WHEN value >= 1048576 THEN 'MiB'
@@ -34,19 +38,16 @@ SELECT name, CASE
 		THEN 'an unknown place' WHEN name LIKE '%call' THEN 'the program' ELSE 'unknown' END
 	WHEN kind = 'x' THEN v
 	WHEN kind = 'c' THEN PRINTF('%,d', v)
-	WHEN kind LIKE 'c %' AND v >= 1000
-		AND SUBSTR(kind, 3) IN (SELECT toll FROM estimated_count)
-		THEN '~' || CASE WHEN x >= 99.5 THEN PRINTF('%d', 10 * ROUND(x / 10))
+	WHEN kind LIKE 'c %' AND v >= 1000 AND mark <> ''
+		THEN mark || CASE WHEN x >= 99.5 THEN PRINTF('%d', 10 * ROUND(x / 10))
 			WHEN x >= 9.95 THEN PRINTF('%.0f', x) ELSE PRINTF('%.1f', x) END || unit
-	WHEN kind LIKE 'c %' THEN CASE WHEN v > 0
-		AND SUBSTR(kind, 3) IN (SELECT toll FROM estimated_count)
-		THEN '~' ELSE '' END || PRINTF('%,d', v)
+	WHEN kind LIKE 'c %' THEN mark || PRINTF('%,d', v)
 	WHEN kind = 'e' THEN PRINTF('%,d bytes', v)
 	WHEN kind = 's' THEN CASE WHEN v > 0 AND v < 0.00995 THEN PRINTF('%.1f %%', 100 * v)
 		ELSE PRINTF('%.0f %%', 100 * v) END
-	WHEN unit = 'bytes' OR x >= 99.95 OR x = 0 THEN PRINTF('%.0f %s', x, unit)
-	WHEN x >= 9.995 THEN PRINTF('%.1f %s', x, unit)
-	ELSE PRINTF('%.2f %s', x, unit) END AS text
+	WHEN unit = 'bytes' OR x >= 99.95 OR x = 0 THEN PRINTF('%s%.0f %s', mark, x, unit)
+	WHEN x >= 9.995 THEN PRINTF('%s%.1f %s', mark, x, unit)
+	ELSE PRINTF('%s%.2f %s', mark, x, unit) END AS text
 FROM scaled;
 
 -- The sentence of a verdict. Parts by the first family and its largest toll. said: without what a
