@@ -49,6 +49,9 @@ static void split_heaps(const struct hold_process *process, uint64_t parts[HOLD_
 
 static void add_heaps(struct hold_sum *sum, const struct hold_process *process, bool shared)
 {
+	static const enum hold_part only_read[] = { PART_LIVE,	 PART_TRIM,   PART_TOPS,
+						    PART_PINNED, PART_LOCKED, PART_CACHED,
+						    PART_UNREAD };
 	const struct resident_sum *malloc = &process->residents.sums[RESIDENT_MALLOC];
 	uint64_t parts[HOLD_PARTS] = { 0 }, whole = 0, trim_top;
 	double scale = 1;
@@ -57,15 +60,20 @@ static void add_heaps(struct hold_sum *sum, const struct hold_process *process, 
 	split_heaps(process, parts);
 	for (i = 0; i < HOLD_PARTS; i++)
 		whole += parts[i];
-	/* Pages that were only read count in no sum of the kernel's; who reads has the block. */
-	if (whole > malloc->rss)
-		parts[PART_LIVE] -= MIN(parts[PART_LIVE], whole - malloc->rss);
+	/* Pages that were only read count in no sum of the kernel's; who reads has the block, mostly. */
+	for (i = 0; i < G_N_ELEMENTS(only_read) && whole > malloc->rss; i++) {
+		uint64_t beyond = MIN(parts[only_read[i]], whole - malloc->rss);
+
+		parts[only_read[i]] -= beyond;
+		whole -= beyond;
+	}
 	if (shared && malloc->rss)
 		scale = (double)malloc->pss / (double)malloc->rss;
 	for (i = 0; i < HOLD_PARTS; i++)
 		sum->parts[i] += (uint64_t)((double)parts[i] * scale);
 	sum->arenas += process->heaps.arenas->len;
-	trim_top = (uint64_t)((double)process->heaps.all.trim_top.resident * scale);
+	trim_top = (uint64_t)((double)MIN(process->heaps.all.trim_top.resident, parts[PART_TRIM]) *
+			      scale);
 	if (trim_top > sum->trim_top) {
 		sum->trim_top = trim_top;
 		sum->trim_threshold = process->numbers.trim_threshold;
@@ -335,7 +343,8 @@ static const char *purge_words(const struct hold_sum *sum)
 		       "TCMALLOC_RELEASE_RATE sooner.";
 	if (sum->purges)
 		return "jemalloc keeps pages that are free for a while, and its threads give them back "
-		       "then: a smaller dirty_decay_ms sooner, mallctl(\"arena.4096.purge\") now.";
+		       "then (never where dirty_decay_ms is -1): a smaller dirty_decay_ms sooner, "
+		       "mallctl(\"arena.4096.purge\") now.";
 	return "jemalloc keeps pages that are free: MALLOC_CONF=background_thread:true gives them back "
 	       "also in a program that rests, a smaller dirty_decay_ms sooner, and "
 	       "mallctl(\"arena.4096.purge\") now.";

@@ -68,14 +68,15 @@ static bool goes_on(struct searching *searching)
 	return searching->by_page && !has_all(searching) && ++searching->searched <= SEARCH_MAX;
 }
 
-static void look_through(struct searching *searching, struct block_reader *reader, uint64_t start,
-			 uint64_t end)
+/* From `at` on, a mapping; what is found may reach to `end`. Behind what was looked at. */
+static uint64_t look_through(struct searching *searching, struct block_reader *reader, uint64_t at,
+			     uint64_t mapping_end, uint64_t end)
 {
 	const struct page_search *search = searching->search;
-	uint64_t at = start, behind;
 	struct page_found found;
+	uint64_t behind;
 
-	while (at < end && g_hash_table_size(searching->taken) < FOUND_MAX) {
+	while (at < mapping_end && g_hash_table_size(searching->taken) < FOUND_MAX) {
 		behind = known_end(searching, at);
 		if (behind > at) {
 			at = behind;
@@ -90,22 +91,31 @@ static void look_through(struct searching *searching, struct block_reader *reade
 			break;
 		at += found.size;
 	}
+	return at;
 }
 
-static void look_at(struct searching *searching, const struct mapping *mapping)
+/* Mappings without a gap: madvise makes several of one, in the midst of what lies in it. */
+static void look_at(struct searching *searching, const struct mapping *mappings, size_t number)
 {
 	const struct memory_view *view = searching->search->view;
-	uint64_t count = (mapping->end - mapping->start) / VIEW_PAGE;
-	struct page_range pages = { mapping->start, count, NULL };
+	uint64_t at = mappings[0].start, end = mappings[number - 1].end;
+	uint64_t count = (end - at) / VIEW_PAGE;
+	struct page_range pages = { at, count, NULL };
 	struct block_reader reader;
+	size_t i;
 
-	if (count > PAGES_MAX - searching->pages)
+	if (count > PAGES_MAX - searching->pages) {
+		for (i = 0; i < number && number > 1; i++)
+			look_at(searching, &mappings[i], 1);
 		return;
+	}
 	searching->pages += count;
 	pages.states = g_malloc0(count);
 	if (view->pages(view->context, pages.first, count, pages.states)) {
 		block_reader_open(&reader, view, &pages, false);
-		look_through(searching, &reader, mapping->start, mapping->end);
+		for (i = 0; i < number; i++)
+			at = look_through(searching, &reader, MAX(at, mappings[i].start),
+					  mappings[i].end, end);
 		block_reader_close(&reader);
 	}
 	g_free(pages.states);
@@ -114,15 +124,23 @@ static void look_at(struct searching *searching, const struct mapping *mapping)
 void page_search_run(const struct page_search *search)
 {
 	struct searching searching = { .search = search };
-	size_t i, pass;
+	const struct mapping *mappings = search->maps->entries;
+	size_t i, number, pass;
 
 	searching.taken = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
 	for (pass = 0; pass < 2 && !has_all(&searching); pass++) {
 		searching.by_page = pass;
 		searching.pages = 0;
-		for (i = 0; i < search->maps->count && !has_all(&searching); i++)
-			if (is_candidate(&search->maps->entries[i]))
-				look_at(&searching, &search->maps->entries[i]);
+		for (i = 0; i < search->maps->count && !has_all(&searching); i += number) {
+			number = 1;
+			if (!is_candidate(&mappings[i]))
+				continue;
+			while (i + number < search->maps->count &&
+			       is_candidate(&mappings[i + number]) &&
+			       mappings[i + number].start == mappings[i + number - 1].end)
+				number++;
+			look_at(&searching, &mappings[i], number);
+		}
 	}
 	g_hash_table_destroy(searching.taken);
 }

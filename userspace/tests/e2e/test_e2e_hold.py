@@ -49,7 +49,7 @@ from swapping import CGROUPS
 
 pytestmark = pytest.mark.root
 
-AT_REST: Final = ["pages", "top", "full", "arenas", "lists", "mapped", "locked"]
+AT_REST: Final = ["pages", "top", "full", "arenas", "lists", "mapped", "advised", "locked"]
 # The same where the program break cannot grow: the main arena is in mappings then.
 WALLED: Final = [*(f"{shape} 64 walled" for shape in ("pages", "top", "full", "lists")), "full 64 heapless"]
 FREE: Final = ("small", "large", "unsorted", "fast", "top")
@@ -119,6 +119,7 @@ def test_what_a_trim_gives_back(shape: str) -> None:
         ("full", "live", None, "has not freed"),
         ("arenas", "arena_tops", "arena-max", "8 arenas"),
         ("mapped", "live", None, "has not freed"),
+        ("advised", "live", None, "has not freed"),
         ("locked", "locked", "locked", "mlockall"),
         ("top 64 walled", "trim", "trim", "malloc_trim"),
         ("full 64 walled", "live", None, "has not freed"),

@@ -158,6 +158,23 @@ static void hold_mapped(void)
 		abort();
 }
 
+/* Blocks of their own mappings, each of which is three since the middle of it has advice of its own. */
+static void hold_advised(void)
+{
+	const size_t size = 16 * MIB;
+	size_t i;
+
+	for (i = 0; i < mib * MIB / size; i++) {
+		char *block = malloc(size), *middle = block + 4 * MIB;
+
+		memset(block, 1, size);
+		middle -= (uintptr_t)middle % 4096;
+		if (madvise(middle, 8 * MIB, MADV_DONTDUMP))
+			abort();
+		blocks[i] = block;
+	}
+}
+
 /* Huge pages, of each of which 5 of 512 small ones are written to; where there are any to be had. */
 static void hold_sparse(void)
 {
@@ -262,7 +279,7 @@ static const struct shape {
 	{ "pages", hold_pages },   { "top", hold_top },		{ "full", hold_full },
 	{ "arenas", hold_arenas }, { "lists", hold_lists },	{ "mapped", hold_mapped },
 	{ "busy", hold_busy },	   { "corrupt", hold_corrupt }, { "sparse", hold_sparse },
-	{ "locked", hold_locked }, { "forked", hold_forked },
+	{ "locked", hold_locked }, { "forked", hold_forked },	{ "advised", hold_advised },
 };
 
 static size_t resident(void)
