@@ -290,6 +290,16 @@ static void put_huge(FILE *out, const struct huge_use *use)
 	fputc('}', out);
 }
 
+static void put_parts(FILE *out, const char *name, const struct hold_sum *sum)
+{
+	unsigned int i;
+
+	fprintf(out, ",\"%s\":{", name);
+	for (i = 0; i < HOLD_PARTS; i++)
+		put_number(out, hold_part_name(i), sum->parts[i], !i);
+	fputc('}', out);
+}
+
 static void put_verdict(FILE *out, const struct hold_sum *sum)
 {
 	g_autofree char *sentence = hold_sentence(sum);
@@ -299,10 +309,8 @@ static void put_verdict(FILE *out, const struct hold_sum *sum)
 	fprintf(out,
 		"\"verdict\":{\"holder\":\"%s\",\"sentence\":", hold_part_name(hold_sum_most(sum)));
 	put_string(out, sentence);
-	fputs(",\"parts\":{", out);
-	for (i = 0; i < HOLD_PARTS; i++)
-		put_number(out, hold_part_name(i), sum->parts[i], !i);
-	fputs("},\"advice\":[", out);
+	put_parts(out, "parts", sum);
+	fputs(",\"advice\":[", out);
 	for (i = 0; i < advice->len; i++) {
 		const struct hold_advice *one = &g_array_index(advice, struct hold_advice, i);
 
@@ -314,15 +322,18 @@ static void put_verdict(FILE *out, const struct hold_sum *sum)
 	fputs("]}", out);
 }
 
-static void put_process(FILE *out, struct hold_process *process, guint blocks)
+static void put_process(FILE *out, struct hold_process *process, guint blocks, bool several)
 {
-	struct hold_sum sum = { 0 };
+	struct hold_sum sum = { 0 }, once = { 0 };
 
 	hold_sum_add(&sum, process, false);
+	hold_sum_add(&once, process, true);
 	fprintf(out, "{\"pid\":%d,\"name\":", process->pid);
 	put_string(out, process->name);
 	fprintf(out, ",\"complete\":%s,", hold_is_partial(process) ? "false" : "true");
 	put_verdict(out, &sum);
+	if (several)
+		put_parts(out, "once", &once);
 	put_residents(out, &process->residents);
 	if (process->huge.known)
 		put_huge(out, &process->huge);
@@ -353,7 +364,7 @@ void hold_json(FILE *out, const GPtrArray *processes, const struct hold_missing 
 	for (i = 0; i < processes->len; i++) {
 		fputs(i ? ",\n" : "\n", out);
 		put_process(out, g_ptr_array_index(processes, i),
-			    blocks ? MAX(blocks / processes->len, 1) : 0);
+			    blocks ? MAX(blocks / processes->len, 1) : 0, processes->len > 1);
 	}
 	fputs("]}\n", out);
 }

@@ -53,9 +53,13 @@ const char *const recording_statements[STMT_COUNT] = {
 		"INSERT OR REPLACE INTO hold_part"
 		" SELECT ?1, json_extract(p.value, '$.pid'), k.key, k.value"
 		" FROM json_each(CASE WHEN json_valid(?2) THEN ?2 ELSE '{}' END, '$.processes') p"
-		" JOIN json_each(json_set(json_extract(p.value, '$.verdict.parts'),"
+		" JOIN json_each(CASE WHEN json_type(p.value, '$.once') = 'object'"
+		" THEN json_set(json_extract(p.value, '$.once'),"
+		" '$.rss', json_extract(p.value, '$.sum.pss'),"
+		" '$.swap', json_extract(p.value, '$.sum.swap_pss'))"
+		" ELSE json_set(json_extract(p.value, '$.verdict.parts'),"
 		" '$.rss', json_extract(p.value, '$.sum.rss'),"
-		" '$.swap', json_extract(p.value, '$.sum.swap'))) k"
+		" '$.swap', json_extract(p.value, '$.sum.swap')) END) k"
 		" WHERE json_type(p.value, '$.pid') = 'integer' AND k.type = 'integer'",
 	[STMT_HOLD_PIN] = "INSERT INTO hold_pin VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[STMT_HOLD_REUSE] = "INSERT INTO hold_reuse VALUES (?, ?, ?, ?, ?, ?)",

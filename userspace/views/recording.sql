@@ -902,7 +902,8 @@ CREATE TABLE hold_look (
 
 -- What a look found, by process: resident bytes in each part of `memtoll hold` (live, trim, pinned,
 -- locked, arena_tops, caches, unread, anonymous, stacks, files, shared, special), all that is
--- resident (rss), and what is on swap (swap).
+-- resident (rss), and what is on swap (swap). Of several processes each with its part of the pages
+-- that they share (Pss), so that their sum has those once.
 CREATE TABLE hold_part (
 	look  INTEGER NOT NULL,
 	pid   INTEGER NOT NULL,

@@ -7,12 +7,25 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from harness import MIB, PAGE, Program, ask, memtoll, wait_until, workload
+from harness import (
+    MIB,
+    PAGE,
+    Program,
+    ask,
+    finish,
+    memtoll,
+    query,
+    start_record,
+    wait_attached,
+    wait_until,
+    workload,
+)
 from swapping import in_cgroup, memory_with_swap, set_limit
 
 pytestmark = pytest.mark.root
@@ -49,6 +62,25 @@ def test_what_processes_share_stays_shared() -> None:
     assert after["AnonHugePages"] == before["AnonHugePages"]
     found = json.loads(result.stdout)
     assert sum(process["sum"]["pss"] for process in found["processes"]) == pytest.approx(before["Pss"], rel=0.02)
+
+
+def test_what_processes_share_is_held_once(out: Path) -> None:
+    """In a recording's looks, too: nothing grows where processes are made that share their memory."""
+    with Program(workload("holder"), "forked", str(HEAP // MIB)) as program:
+        pids = [program.pid, *children(program.pid)]
+        tracer = start_record(out, "--hold", "1s", "-p", ",".join(map(str, pids)))
+        wait_attached(tracer, program.pid)
+        wait_until(lambda: query(out, "SELECT COUNT(*) FROM hold_look")[0][0] >= 1, "a look", every=0.1)
+        sums = kernels_sums(pids)
+        tracer.send_signal(signal.SIGINT)
+        assert finish(tracer).status == 0
+    rows = query(
+        out,
+        "SELECT SUM(bytes) FILTER (WHERE part = 'rss'), SUM(bytes) FILTER (WHERE part = 'live') FROM hold_part GROUP BY look",
+    )
+    for resident, live in rows:
+        assert resident == pytest.approx(sums["Pss"], rel=0.05)
+        assert live < 1.1 * sums["Pss"] < 0.5 * sums["Rss"]
 
 
 def test_a_list_of_millions_of_nodes_that_were_freed() -> None:
