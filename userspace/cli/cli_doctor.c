@@ -58,6 +58,8 @@ struct findings {
 	struct probe_load loads[DOCTOR_LOADS_MAX];
 	ssize_t load_count; /* -1: not measured */
 	struct probe_prices prices;
+	struct privilege privileges[PRIVILEGES_MAX]; /* as they were before any was dropped */
+	size_t privilege_count;
 	bool works;
 };
 
@@ -258,19 +260,19 @@ static void print_answer(const struct findings *findings)
 	       missing->str);
 }
 
-static void print_privileges(void)
+static void print_privileges(const struct findings *findings)
 {
 	static const char *const needs[] = {
 		[PRIVILEGE_ALWAYS] = "Always",
 		[PRIVILEGE_OTHERS] = "For processes of other users",
 		[PRIVILEGE_BETTER] = "Better with it",
 	};
-	struct privilege privileges[PRIVILEGES_MAX];
-	size_t count = privileges_list(privileges, PRIVILEGES_MAX), i;
+	const struct privilege *privileges = findings->privileges;
 	char prefix[40];
+	size_t i;
 
 	puts("\nCapabilities, what each is for, and when it is dropped:");
-	for (i = 0; i < count; i++) {
+	for (i = 0; i < findings->privilege_count; i++) {
 		g_autofree char *text =
 			g_strdup_printf("%s: %s. Until %s.", needs[privileges[i].need],
 					privileges[i].reason, privileges[i].until);
@@ -303,7 +305,7 @@ static void print_text(const struct doctor_options *options, const struct findin
 		text_wrap(stdout, prefix, DETAIL_COLUMN, feature->detail);
 		text_wrap(stdout, "                     since: ", DETAIL_COLUMN, feature->source);
 	}
-	print_privileges();
+	print_privileges(findings);
 	printf("\nAllocators of process %d, and where their functions are probed:\n", options->pid);
 	for (i = 0; i < findings->module_count; i++)
 		print_module(findings, i);
@@ -419,19 +421,19 @@ static int fill_tables(sqlite3 *database, const struct findings *findings)
 	return rc;
 }
 
-static int fill_privileges(sqlite3 *database)
+static int fill_privileges(sqlite3 *database, const struct findings *findings)
 {
 	static const char *const needs[] = {
 		[PRIVILEGE_ALWAYS] = "always",
 		[PRIVILEGE_OTHERS] = "others",
 		[PRIVILEGE_BETTER] = "better",
 	};
-	struct privilege privileges[PRIVILEGES_MAX];
-	size_t count = privileges_list(privileges, PRIVILEGES_MAX), i;
+	const struct privilege *privileges = findings->privileges;
 	sqlite3_stmt *statement = NULL;
 	int rc = SQLITE_OK;
+	size_t i;
 
-	for (i = 0; rc == SQLITE_OK && i < count; i++) {
+	for (i = 0; rc == SQLITE_OK && i < findings->privilege_count; i++) {
 		rc = sqlite3_prepare_v2(database, "INSERT INTO privilege VALUES (?, ?, ?, ?, ?)",
 					-1, &statement, NULL);
 		if (rc != SQLITE_OK)
@@ -512,7 +514,8 @@ static int print_json(const struct doctor_options *options, const struct finding
 	if (sqlite3_open(":memory:", &database) == SQLITE_OK &&
 	    fill_tables(database, findings) == SQLITE_OK &&
 	    fill_allocators(database, findings) == SQLITE_OK &&
-	    fill_loads(database, findings) == SQLITE_OK && fill_privileges(database) == SQLITE_OK &&
+	    fill_loads(database, findings) == SQLITE_OK &&
+	    fill_privileges(database, findings) == SQLITE_OK &&
 	    fill_slow(database, findings) == SQLITE_OK &&
 	    sqlite3_prepare_v2(database, query, -1, &statement, NULL) == SQLITE_OK) {
 		sqlite3_bind_int(statement, 1, findings->works);
@@ -560,6 +563,7 @@ int cli_doctor(int argc, char **argv)
 		return STATUS_USAGE;
 	if (options.ci)
 		return show_ci(options.json);
+	findings.privilege_count = privileges_list(findings.privileges, PRIVILEGES_MAX);
 	status = check_privileges();
 	if (!status && options.pid != getpid())
 		status = check_privileges_for(options.pid);

@@ -140,6 +140,15 @@ def test_enough_of_the_file_for_the_doctor(home: Path) -> None:
     assert all(each["reason"] and each["until"] for each in found["capabilities"])
 
 
+def test_the_doctor_of_a_process_says_what_there_was() -> None:
+    """Its probes are tried, after which nothing of it is kept."""
+    with Program(workload("calloc_loop"), str(MIB), "3", "--wait") as program:
+        result = memtoll("doctor", "--json", "-p", str(program.pid))
+    assert result.status == 0, result
+    has = {each["name"] for each in json.loads(result.stdout)["capabilities"] if each["has"]}
+    assert has >= {f"cap_{name}" for name in FOUR}
+
+
 @pytest.mark.parametrize("lacking", ENOUGH)
 def test_what_is_missing_is_named(home: Path, lacking: str) -> None:
     marker = home / "ran"
