@@ -74,11 +74,9 @@ def test_what_processes_share_is_held_once(out: Path) -> None:
         sums = kernels_sums(pids)
         tracer.send_signal(signal.SIGINT)
         assert finish(tracer).status == 0
-    rows = query(
-        out,
-        "SELECT SUM(bytes) FILTER (WHERE part = 'rss'), SUM(bytes) FILTER (WHERE part = 'live') FROM hold_part GROUP BY look",
-    )
-    for resident, live in rows:
+    of_part = "SUM(bytes) FILTER (WHERE part = '{}')"
+    sql = f"SELECT {of_part.format('rss')}, {of_part.format('live')} FROM hold_part GROUP BY look"
+    for resident, live in query(out, sql):
         assert resident == pytest.approx(sums["Pss"], rel=0.05)
         assert live < 1.1 * sums["Pss"] < 0.5 * sums["Rss"]
 
