@@ -127,9 +127,8 @@ bool session_add_coming(struct session *session, void (*begin)(struct session *s
 		return false;
 	for (i = 0; i < pids->len; i++) {
 		pid_t pid = g_array_index(pids, pid_t, i);
-		const struct target *known = targets_find(session->targets, pid);
 
-		if (pid != getpid() && (!known || known->exited))
+		if (pid != getpid() && targets_is_new(session->targets, pid))
 			targets_prepare(session->targets, pid);
 		else
 			g_array_index(pids, pid_t, i) = 0;

@@ -76,6 +76,18 @@ struct target *targets_find(struct targets *targets, pid_t pid)
 	return followed ? &followed->target : NULL;
 }
 
+bool targets_is_new(struct targets *targets, pid_t pid)
+{
+	const struct followed *followed = followed_get(targets, pid);
+	struct proc_stat stat;
+
+	if (!followed)
+		return true;
+	if (!followed->target.exited || proc_stat_read(pid, 0, &stat) || proc_stat_has_ended(&stat))
+		return false;
+	return stat.start_ticks != followed->start_ticks;
+}
+
 enum sums_owner targets_owner(struct targets *targets, pid_t pid)
 {
 	const struct target *target = targets_find(targets, pid);

@@ -123,6 +123,12 @@ void targets_changed(struct targets *targets, pid_t pid);
 void targets_refresh(struct targets *targets);
 
 struct target *targets_find(struct targets *targets, pid_t pid);
+/*
+ * Whether a process that is listed somewhere is one to follow: none has its number, or that one has
+ * ended and is not it. A cgroup lists a process until its memory is given back, which takes long
+ * where that is much, and its end has been told of before (Linux 6.16 on).
+ */
+bool targets_is_new(struct targets *targets, pid_t pid);
 /* Of whom the kernel side has counted something. 0: all processes not traced. */
 enum sums_owner targets_owner(struct targets *targets, pid_t pid);
 bool targets_all_exited(const struct targets *targets);

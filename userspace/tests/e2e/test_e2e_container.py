@@ -11,8 +11,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-
 from containers import make_calls, put_program, seeing
+from faults import Faults
 from harness import (
     MIB,
     Program,
@@ -21,9 +21,12 @@ from harness import (
     finish,
     load,
     memtoll,
+    query,
     spawn,
+    start_record,
     tool,
     wait_attached,
+    wait_slices,
     wait_until,
     workload,
 )
@@ -128,3 +131,24 @@ def test_names_that_do_not_tell(out: Path, parent: Path, tmp_path: Path) -> None
         result = finish(spawn(seeing(tmp_path / "lib", "/var/lib", "record", "-o", out, "-d", "100ms", "-c", name)))
         assert_refused(result, 1, said)
     assert not out.exists()
+
+
+def test_who_gives_its_memory_back_has_ended(out: Path, parent: Path) -> None:
+    """Its cgroup lists it as long as that takes, which several looks may see."""
+    cgroup, pages = parent / "large", 500_009
+    cgroup.mkdir()
+    enters = 'echo 0 >"$0"/cgroup.procs && echo {} && read -r line && exec "$@"'
+    with Program(tool("sh"), "-c", enters, cgroup, workload("touch"), str(pages), "small", "w") as program:
+        wait_until(lambda: bool(program.lines), "it to be in its cgroup")
+        tracer = start_record(out, "--overhead-limit", "none", "-c", str(cgroup))
+        wait_attached(tracer, program.pid)
+        program.go()
+        program.last()
+    wait_until(lambda: not (cgroup / "cgroup.procs").read_text(), "it to be gone")
+    wait_slices(out, query(out, "SELECT MAX(slice) FROM slice")[0][0] + 1)
+    tracer.send_signal(signal.SIGINT)
+    recording = load(out, finish(tracer))
+    cgroup.rmdir()
+    assert recording.report["losses"]["pids_reused"] == 0
+    assert recording.query("SELECT COUNT(*) FROM process") == [(1,)]
+    assert Faults(recording).touched("touch.c", "write").of("zero").faults == pages
