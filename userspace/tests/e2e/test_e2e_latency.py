@@ -267,6 +267,9 @@ def test_waiting_for_an_arena(tmp_path: Path) -> None:
     codes = {advice["code"] for advice in one.report["verdict"]["advice"]}
     # Where they wait longer for a processor than for each other, that is not what it says.
     most = 2 * locked["lock_s"] >= locked["wall_s"]
-    assert ("arena-lock" in codes) == ("lock of an arena" in one.report["verdict"]["sentence"]) == most, locked
+    assert ("arena-lock" in codes) == most, locked
+    # Where few samples came no family is known to be the largest, and the sentence says that.
+    if one.dominant == "allocator":
+        assert ("lock of an arena" in one.report["verdict"]["sentence"]) == most, one.report["verdict"]
     assert "arena-lock" not in {advice["code"] for advice in eight.report["verdict"]["advice"]}
     assert "lock" in {outlier["cause"] for outlier in one.report["outliers"]}

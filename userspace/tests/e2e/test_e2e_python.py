@@ -291,10 +291,11 @@ def test_callers_that_take_turns(out: Path, python: str) -> None:
     assert all(abs(pages - witness["pages"]) <= BELIEVED + 64 for pages in seen.values()), seen
 
 
-# An eval loop for each element, which begins and ends so often that samples fall into its first and last instructions.
+# An eval loop for each element, which begins and ends so often that samples fall into its first and last instructions:
+# four to ten of 150.
 MANY_LOOPS = """
 import time
-until = time.process_time() + 1.5
+until = time.process_time() + 3.5
 while time.process_time() < until:
     for _ in map(lambda element: element, range(1000)):
         pass
