@@ -104,9 +104,9 @@ _Static_assert(NUMBER_SHIFT + 1 == V8_CONSTANTS, "python_offsets.h has their num
  * variables, where the flags are a plain number. Bits of flags, which v8dbg does not have, as of V8 10
  * to 13.
  */
-#define SCOPE_SLOTS 16 /* that are looked at */
-#define LOCALS_MAX 75  /* more of them are in a table of their own */
-#define NUMBERS 3      /* the index of what follows them */
+#define SCOPE_SLOTS 6 /* that are looked at: no more than may be there */
+#define LOCALS_MAX 75 /* more of them are in a table of their own */
+#define NUMBERS 3     /* the index of what follows them */
 #define HAS_CLASS_VARIABLE(flags) ((flags) >> 10 & 1)
 #define HAS_OWN_VARIABLE(flags) ((flags) >> 12 & 3)
 #define HAS_INFERRED_NAME(flags) ((flags) >> 14 & 1)

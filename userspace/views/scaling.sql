@@ -389,8 +389,8 @@ FROM duty_cycle d JOIN (VALUES ('calloc', 'zero.libc'), ('*', 'alloc'), ('syscal
 WHERE d.share < 0.9995
 	AND (d.call IN ('syscall', 'read_other') OR d.call IN (SELECT call FROM call));
 
--- Of these, those of which no window saw anything, so that nothing stands for what came between: what
--- was counted while all was watched is the least that there was.
+-- Of these, those of which no window saw anything, so that nothing stands for what came between:
+-- what was counted while all was watched is the least that there was.
 CREATE VIEW least_count AS
 SELECT DISTINCT e.toll FROM estimated_count e
 JOIN (VALUES ('calloc', 'zero.libc'), ('*', 'alloc')) t ON t.column2 = e.toll

@@ -15,16 +15,17 @@ scaled(name, kind, v, mark, x, unit) AS (
 			WHEN SUBSTR(kind, 3) IN (SELECT toll FROM least_count) THEN 'at least '
 			WHEN SUBSTR(kind, 3) IN (SELECT toll FROM estimated_count) THEN '~'
 			ELSE '' END,
-		CASE SUBSTR(kind, 1, 1) WHEN 't' THEN CASE WHEN value >= 1e9 THEN value / 1e9 WHEN value >= 1e6
-			THEN value / 1e6
+		CASE SUBSTR(kind, 1, 1) WHEN 't' THEN CASE WHEN value >= 1e9 THEN value / 1e9
+				WHEN value >= 1e6 THEN value / 1e6
 				WHEN value >= 1e3 THEN value / 1e3 ELSE value * 1.0 END
 			  WHEN 'b' THEN CASE WHEN value >= 1073741824 THEN value / 1073741824.0
 				WHEN value >= 1048576 THEN value / 1048576.0
 				WHEN value >= 1024 THEN value / 1024.0 ELSE value * 1.0 END
 			  ELSE CASE WHEN value >= 995e6 THEN value / 1e9
 				WHEN value >= 995e3 THEN value / 1e6 ELSE value / 1e3 END END,
-		CASE SUBSTR(kind, 1, 1) WHEN 't' THEN CASE WHEN value >= 1e9 THEN 's' WHEN value >= 1e6 THEN 'ms'
-				WHEN value >= 1e3 THEN 'us' ELSE 'ns' END
+		CASE SUBSTR(kind, 1, 1) WHEN 't' THEN CASE WHEN value >= 1e9 THEN 's'
+				WHEN value >= 1e6 THEN 'ms' WHEN value >= 1e3 THEN 'us'
+				ELSE 'ns' END
 			  WHEN 'b' THEN CASE WHEN value >= 1073741824 THEN 'GiB'
 				WHEN value >= 1048576 THEN 'MiB'
 				WHEN value >= 1024 THEN 'KiB' ELSE 'bytes' END

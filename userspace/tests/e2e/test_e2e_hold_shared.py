@@ -106,6 +106,7 @@ def swapped(pid: int) -> int:
     return int(size) * 1024
 
 
+@pytest.mark.machine
 def test_what_is_on_swap_is_brought_back_only_where_there_is_room() -> None:
     """Into a full cgroup it would push out other pages, or have the program killed."""
     with (
