@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+
 from containers import make_calls, put_program, seeing
 from faults import Faults
 from harness import (
