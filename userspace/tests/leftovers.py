@@ -21,7 +21,6 @@ from typing import Final
 
 NOTES: Final = Path("/run/memtoll-tests")
 OWNER: Final = "MEMTOLL_TEST_OWNER"
-ALONE: Final = "MEMTOLL_TEST_ALONE"
 ZRAM: Final = Path("/sys/class/zram-control/hot_remove")
 SWAPS: Final = Path("/proc/swaps")
 SECONDS: Final = 60  # to get rid of one thing; a hang guard
@@ -59,16 +58,7 @@ def alone() -> Iterator[None]:
     """The machine's swap, huge pages and counters are this test's: no other run's changes them, and none is left."""
     with locked("machine.lock"):
         take_down()
-        os.environ[ALONE] = "1"
-        try:
-            yield
-        finally:
-            del os.environ[ALONE]
-
-
-def is_alone() -> bool:
-    """Whether the test that runs here, or that this process was started by, has the machine for itself."""
-    return ALONE in os.environ
+        yield
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from harness import MEMTOLL, MIB, tool
-from leftovers import is_alone, noted
+from leftovers import noted
 
 LIMIT: Final = 80 * MIB
 SWAP_BYTES: Final = 800 * MIB
@@ -61,11 +61,7 @@ def swap_zram(stack: ExitStack, size: int = SWAP_BYTES) -> Path:
 
 
 def swap_area(stack: ExitStack, kind: str, size: int = SWAP_BYTES) -> Path:
-    """Swap of a kind: 'file' or 'zram'. Off and gone when the stack is left.
-
-    All processes may go there, and another test's would: hence for tests that are alone.
-    """
-    assert is_alone(), "the test is not marked machine"
+    """Swap of a kind: 'file' or 'zram'. Off and gone when the stack is left."""
     return {"file": swap_file, "zram": swap_zram}[kind](stack, size)
 
 
