@@ -37,7 +37,7 @@ def traced(path: Path, *command: str | Path, options: tuple[str, ...] = (), stay
         wait_slices(path, 1)
         program.go()
         if stays:
-            wait_until(lambda: "faults" in program.lines[-1], "the program's last line")
+            wait_until(lambda: bool({"faults", "done"} & program.lines[-1].keys()), "the program's last line")
             wait_more_slices(path, 2)
             program.process.kill()
         else:

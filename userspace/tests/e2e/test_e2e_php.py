@@ -32,7 +32,7 @@ def test_every_chain_is_the_interpreters(out: Path, how: str) -> None:
     if how == "started":
         recording = record(out, command=[php(), SOURCES / STACKS])
     else:
-        recording = interpreted.traced(out, php(), SOURCES / STACKS, "wait", options=OPTIONS)
+        recording = interpreted.traced(out, php(), SOURCES / STACKS, "wait", options=OPTIONS, stays=True)
     witness = [line for line in recording.witness if "case" in line]
     assert {line["case"] for line in witness} == CASES
     interpreted.check_cases(interpreted.touched(recording, "php"), witness, False)

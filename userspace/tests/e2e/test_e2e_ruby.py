@@ -43,7 +43,7 @@ def test_every_chain_is_the_interpreters(out: Path, how: str) -> None:
     if how == "started":
         recording = interpreted.started(out, "tapped", ruby(), SOURCES / STACKS, "stay", options=OPTIONS)
     else:
-        recording = interpreted.traced(out, ruby(), SOURCES / STACKS, "wait", options=OPTIONS)
+        recording = interpreted.traced(out, ruby(), SOURCES / STACKS, "wait", options=OPTIONS, stays=True)
     witness = [line for line in recording.witness if "case" in line]
     assert {line["case"] for line in witness} == CASES
     interpreted.check_cases(interpreted.allocated(recording, "ruby", MIB), witness, True)

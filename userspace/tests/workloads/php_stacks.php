@@ -4,7 +4,7 @@
  * Allocate at known places, and say what PHP itself says of who called whom there: a line of JSON for each case.
  *
  * usage: php_stacks.php [wait]
- * With "wait" it says that it is there, and begins when it reads a line.
+ * With "wait" it says that it is there, begins when it reads a line, and ends when it reads another.
  */
 
 const COUNT = 13;
@@ -112,3 +112,5 @@ drawn();
 foreach ($said as $one)
 	echo json_encode($one), "\n";
 echo json_encode(['done' => true]), "\n";
+if (($argv[1] ?? '') == 'wait')
+	fgets(STDIN);

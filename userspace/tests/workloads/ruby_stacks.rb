@@ -3,7 +3,7 @@
 # Allocate at known places, and say what Ruby itself says of who called whom there: a line of JSON for each case.
 #
 # usage: ruby_stacks.rb [wait|stay]
-# With "wait" it says that it is there, and begins when it reads a line; with "stay" it ends when it reads one.
+# With "wait" it says that it is there, and begins when it reads a line; with either it ends when it reads one.
 
 require "json"
 
@@ -115,4 +115,4 @@ tapped
 $said.compact.each { |line| puts JSON.generate(line) }
 puts JSON.generate({ done: true })
 $stdout.flush
-$stdin.gets if ARGV[0] == "stay"
+$stdin.gets if ARGV[0]
