@@ -327,13 +327,14 @@ static void put_process(FILE *out, struct hold_process *process, guint blocks, b
 	struct hold_sum sum = { 0 }, once = { 0 };
 
 	hold_sum_add(&sum, process, false);
-	hold_sum_add(&once, process, true);
 	fprintf(out, "{\"pid\":%d,\"name\":", process->pid);
 	put_string(out, process->name);
 	fprintf(out, ",\"complete\":%s,", hold_is_partial(process) ? "false" : "true");
 	put_verdict(out, &sum);
-	if (several)
+	if (several) {
+		hold_sum_add(&once, process, true);
 		put_parts(out, "once", &once);
+	}
 	put_residents(out, &process->residents);
 	if (process->huge.known)
 		put_huge(out, &process->huge);

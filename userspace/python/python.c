@@ -334,10 +334,11 @@ static void name_frame(struct python_stack *stack, size_t i, const struct interp
 		       const struct naming *naming)
 {
 	struct python_frame *frame = &stack->frames[i];
-	struct python_code *code = naming ? code_get(interp, naming, i) : NULL;
+	struct python_code *code;
 
 	if (!naming)
 		return;
+	code = code_get(interp, naming, i);
 	if (!code || !python_code_has(code, python_frame_place(frame, stack->kind))) {
 		/* Another object has the address now, or what is there has no name. */
 		frame->settled = !naming->partial[first_of(naming, i)];

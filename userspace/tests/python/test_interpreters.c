@@ -204,6 +204,16 @@ static void test_code_of_the_library(void **state)
 	stop(&ruby);
 }
 
+static const char *const node[] = { "node", "-e",
+				    "console.log(1); require('fs').readSync(0, Buffer.alloc(1))",
+				    NULL };
+
+static void start_node(struct interpreter *interpreter)
+{
+	start(interpreter, node);
+	free(next_line(interpreter));
+}
+
 /* ---- found ---- */
 
 static void check_found(const char *const *command, uint32_t kind)
@@ -231,9 +241,6 @@ static void check_found(const char *const *command, uint32_t kind)
 static void test_interpreters_are_found(void **state)
 {
 	const char *const ruby[] = { "ruby", "-e", "puts 1; $stdout.flush; $stdin.read", NULL };
-	const char *const node[] = { "node", "-e",
-				     "console.log(1); require('fs').readSync(0, Buffer.alloc(1))",
-				     NULL };
 	const char *const php[] = { "php", "-r", "echo \"1\\n\"; fgets(STDIN);", NULL };
 
 	(void)state;
@@ -345,14 +352,10 @@ static void look_at(const struct python_layout *layout, const struct python_code
 /* Of a running one: the numbers are the program's own. */
 static void layout_of_node(struct python_layout *layout)
 {
-	const char *const node[] = { "node", "-e",
-				     "console.log(1); require('fs').readSync(0, Buffer.alloc(1))",
-				     NULL };
 	struct interpreter interpreter;
 
 	memset(layout, 0, sizeof(*layout));
-	start(&interpreter, node);
-	free(next_line(&interpreter));
+	start_node(&interpreter);
 	assert_true(find_layout(interpreter.pid, layout));
 	stop(&interpreter);
 }
@@ -517,16 +520,12 @@ static void test_objects_that_are_gone(void **state)
 /* The interpreter of a running node, as that of this process. */
 static struct python *as_of_node(void)
 {
-	const char *const node[] = { "node", "-e",
-				     "console.log(1); require('fs').readSync(0, Buffer.alloc(1))",
-				     NULL };
 	struct memtoll_python_offsets offsets;
 	struct python *python = python_new();
 	struct interpreter interpreter;
 	struct maps maps = {};
 
-	start(&interpreter, node);
-	free(next_line(&interpreter));
+	start_node(&interpreter);
 	assert_int_equal(maps_read(interpreter.pid, &maps), 0);
 	assert_int_equal(python_show(python, interpreter.pid, &maps, &offsets), 1);
 	maps_free(&maps);
